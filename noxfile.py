@@ -1,0 +1,113 @@
+"""Every task of the project. `python3 noxfile.py -s demo` and `python3 noxfile.py -s tests` need Python 3.11+ only.
+
+Started without nox, this file makes an environment with nox in `.nox/bootstrap` and runs itself in it, which also
+works where the system's Python refuses `pip install`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def bootstrap() -> None:
+    """Run this file's sessions with the nox of `.nox/bootstrap`, made at the first call."""
+    folder = HERE / ".nox" / "bootstrap"
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        print("making .nox/bootstrap with nox in it (once)", file=sys.stderr, flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "nox>=2025.5"], check=True)
+        (folder / "ready").touch()
+    os.execv(python, [str(python), "-m", "nox", "-f", str(HERE / "noxfile.py"), *sys.argv[1:]])
+
+
+try:
+    import nox
+except ModuleNotFoundError:
+    if __name__ != "__main__":
+        raise
+    bootstrap()
+
+nox.needs_version = ">=2025.5"
+nox.options.sessions = ["lint", "types", "tests"]
+# pip, not uv: pip alone honours the constraints and wheel folders by which a machine provides its CPU build of torch.
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = True
+
+PYPROJECT = nox.project.load_toml(HERE / "pyproject.toml")
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the package and dependency groups; refuses to take a CUDA build of torch by accident."""
+    wanted = [requirement for group in groups for requirement in nox.project.dependency_groups(PYPROJECT, group)]
+    torch = [requirement for requirement in wanted if requirement.startswith("torch==")]
+    if torch and not os.environ.get("REPROCHECK_ALLOW_CUDA"):
+        report = session.run(
+            "python", "-m", "pip", "install", "--dry-run", "--quiet", "--report", "-", *torch, silent=True
+        )
+        planned = [item["metadata"]["name"] for item in json.loads(str(report))["install"]]
+        if any(name.startswith("nvidia-") for name in planned):
+            session.error(
+                f"pip would take a CUDA build of {torch[0]} (several GB). Point pip at a CPU build, "
+                "e.g. with PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS, or set REPROCHECK_ALLOW_CUDA=1 to take it"
+            )
+    session.install("-e", ".", *wanted)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The main job: three workloads, one identical, one with a real order dependence, one with the mission's story."""
+    install(session, "demo")
+    for target in ("scenarios/cupy_torch.py", "scenarios/mkl_torch.py", "scenarios/toolbox_drift"):
+        # Exit status 1 is a divergence: the finding, not a failure.
+        session.run("reprocheck", "run", target, *session.posargs, success_codes=[0, 1])
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The test suite: unit, integration, plugin."""
+    install(session, "test", "torch-cpu")
+    arguments = session.posargs or ["-n", "2", "--dist", "worksteal", "tests"]
+    session.run("pytest", *arguments)
+
+
+@nox.session
+def realworld(session: nox.Session) -> None:
+    """Real packages at pinned versions, the demo and the README's commands included."""
+    install(session, "test", "demo")
+    session.run("pytest", "-m", "realworld", *(session.posargs or ["tests/realworld"]))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Ruff, and the direction of imports."""
+    install(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Mypy, strict, over the package and its tests."""
+    install(session, "types")
+    session.run("mypy")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Every budget as a ratio against its rival in one run; writes bench.json."""
+    install(session, "test", "demo")
+    session.run("python", "tests/benchmarks/bench.py", *session.posargs)
+
+
+if __name__ == "__main__":
+    nox.main()

@@ -1,0 +1,218 @@
+"""`check`: the whole job as one call. The command line and the pytest plugin are thin layers on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reprocheck.compare.tolerance import tolerance_for
+from reprocheck.config import Options, Resolved, layers_for, merge, script_block
+from reprocheck.engine.environment import trial_environment, user_environment
+from reprocheck.engine.local import Job, LocalEngine, default_jobs
+from reprocheck.errors import UsageError
+from reprocheck.line import Progress, Request, run
+from reprocheck.model import Study, Target, Tolerance
+from reprocheck.plan.orders import OrderPlan, orders_for
+from reprocheck.plan.subjects import find_subjects
+from reprocheck.plan.target import parse_target
+from reprocheck.store.objects import digest_file
+from reprocheck.store.run import RunWriter, Spec, new_run_folder, runs_in
+
+__all__ = ["RUNS", "check"]
+
+RUNS = Path(".reprocheck") / "runs"
+
+
+def check(
+    target: str,
+    imports: Sequence[str] | None = None,
+    *,
+    order: Sequence[Sequence[str]] = (),
+    out: str | Path | None = None,
+    resume: bool = False,
+    argv: Sequence[str] = (),
+    probes: Sequence[str | Path] = (),
+    environment: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] = (),
+    **options: Any,
+) -> Study:
+    """Run `target` in fresh interpreters under every import order and return the verdict with its evidence.
+
+    Args:
+        target: `file.py::function`, `pkg.mod:function`, or a script.
+        imports: The subjects, in the order to start from; found from the workload's own imports when not given.
+        order: Single orders to run instead of a design.
+        out: The run folder; by default a new one below `.reprocheck/runs`.
+        resume: Continue what a killed run left in `out` (or in the newest unfinished run of the same workload).
+        argv: Arguments the workload sees in `sys.argv`.
+        probes: Files with snapshot readers of your own.
+        environment: The environment trials start from; by default the one this process was started with.
+        cwd: Where trials run; by default here.
+        progress: Told about trials as they end.
+        command: The command that repeats this, for the report.
+        **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
+            tolerance, rtol, atol, ulp, presence, observer.
+
+    Raises:
+        UsageError: The question can't be asked; nothing that was measured is lost.
+        HarnessError: The instrument failed.
+    """
+    here = Path(cwd or Path.cwd()).absolute()
+    base = dict(environment) if environment is not None else user_environment()
+    options = _knobs({**options, "imports": list(imports) if imports is not None else None})
+    place = parse_target(target, here)
+    path = Path(place.path) if place.path else None
+    resolved = merge(layers_for(path, cwd=here, environ=base, command=options))
+    settings = resolved.options
+    place = parse_target(target, here, function=settings.workload)
+    subjects, source = _subjects(place, resolved, base, here)
+    plan = orders_for(
+        subjects,
+        settings.orders,
+        seed=settings.seed,
+        explicit=order,
+        varies_otherwise=settings.presence,
+    )
+    python = _python(settings.python, base)
+    job = Job(
+        target=place,
+        python=python,
+        cwd=str(here),
+        environment=base,
+        env=dict(settings.env),
+        seed=settings.seed,
+        timeout=settings.timeout,
+        argv=tuple(argv),
+        probes=tuple(str(Path(probe).absolute()) for probe in probes),
+    )
+    spec = Spec(
+        target=place,
+        workload_digest=digest_file(Path(place.path)) if place.path else "",
+        subjects=plan.subjects,
+        orders=plan.orders,
+        python=python,
+        cwd=str(here),
+        argv=job.argv,
+        env=job.env,
+        seed=settings.seed,
+        repeat=settings.repeat,
+        timeout=settings.timeout,
+        presence=settings.presence,
+        observer=settings.observer,
+    )
+    request = Request(
+        target=place,
+        subjects=plan.subjects,
+        subjects_from=source,
+        orders=plan.orders,
+        plan=_plan_text(plan),
+        repeat=settings.repeat,
+        max_repeat=settings.max_repeat,
+        presence=settings.presence,
+        observer=settings.observer,
+        outputs=settings.outputs,
+        dependencies=_dependencies(path),
+        environment=_environment_facts(job),
+        command=tuple(command),
+        version=_version(),
+    )
+    folder = _folder(out, resume=resume, here=here, target=place)
+    with RunWriter(folder, spec, resume=resume) as writer:
+        engine = LocalEngine(job, writer.scratch, jobs=settings.jobs or default_jobs())
+        study = run(request, writer, engine, tolerance_for(settings.tolerance), progress)
+        writer.finish(study)
+    return study
+
+
+def _version() -> str:
+    from reprocheck import __version__
+
+    return __version__
+
+
+def _knobs(options: dict[str, Any]) -> dict[str, Any]:
+    """`rtol`, `atol` and `ulp` as the tolerance of every output; None means not given."""
+    knobs = {name: options.pop(name, None) for name in ("rtol", "atol", "ulp")}
+    given = {name: value for name, value in knobs.items() if value is not None}
+    if given:
+        options["tolerance"] = {**(options.get("tolerance") or {}), "*": Tolerance(**given)}
+    return {name: value for name, value in options.items() if value is not None and value != ()}
+
+
+def _subjects(target: Target, resolved: Resolved, base: Mapping[str, str], here: Path) -> tuple[tuple[str, ...], str]:
+    if resolved.options.imports is not None:
+        return tuple(resolved.options.imports), resolved.origins["imports"]
+    folder = str(Path(target.path).parent) if target.path else str(here)
+    search = [folder, *filter(None, base.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
+    found = find_subjects(target, search)
+    if not found.subjects:
+        raise UsageError(f"`{target.text}` imports no package whose order could matter; name the subjects with --imports a,b")
+    return tuple(found.subjects), "the workload's own imports"
+
+
+def _python(wanted: str | None, base: Mapping[str, str]) -> str:
+    """Absolute path of the interpreter; a symlink is kept, since a venv's python is one."""
+    if wanted is None:
+        return sys.executable
+    import shutil
+
+    found = shutil.which(wanted, path=base.get("PATH"))
+    if found is None:
+        raise UsageError(f"`{wanted}` is not an executable file; give the path of a Python interpreter with --python")
+    return str(Path(found).absolute())
+
+
+def _dependencies(path: Path | None) -> tuple[str, ...]:
+    block = script_block(path) if path else None
+    return block.dependencies if block else ()
+
+
+def _plan_text(plan: OrderPlan) -> str:
+    count = len(plan.orders)
+    text = f"{plan.design}: {count} order{'' if count == 1 else 's'} of {len(plan.subjects)} subjects"
+    if plan.design != "all":
+        stated = plan.stated
+        text += (
+            f"; covers {stated.pairs.covered} of {stated.pairs.total} ordered pairs"
+            f", {stated.triples.covered} of {stated.triples.total} ordered triples"
+        )
+    return text + (f"; seed {plan.seed}" if plan.seed is not None else "")
+
+
+def _environment_facts(job: Job) -> dict[str, Any]:
+    shaped = trial_environment(job.environment, job.env)
+    return {
+        "python": job.python,
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "cores": len(os.sched_getaffinity(0)),
+        "pinned": shaped.pinned,
+        "dropped": list(shaped.dropped),
+        "changed": {name: "removed" if value is None else value for name, value in shaped.changed.items()},
+        "seed": job.seed,
+    }
+
+
+def _folder(out: str | Path | None, *, resume: bool, here: Path, target: Target) -> Path:
+    if out is not None:
+        return Path(out).absolute()
+    root = here / RUNS
+    if resume:
+        from reprocheck.store.run import PARTIAL, Run
+
+        for folder in runs_in(root):
+            if folder.name.endswith(PARTIAL) and Run(folder).spec.target.text == target.text:
+                return folder.with_name(folder.name.removesuffix(PARTIAL))
+        raise UsageError(f"no unfinished run of `{target.text}` in {RUNS}; name one with --out, or leave --resume out")
+    return new_run_folder(root, target.text)
+
+
+def options_help() -> Options:
+    """The defaults, for help texts."""
+    return Options()

@@ -1,0 +1,96 @@
+"""`reprocheck`: the group of commands, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from reprocheck import __version__
+from reprocheck.errors import EXIT_HARNESS, EXIT_INTERRUPTED, ReprocheckError
+
+__all__ = ["cli", "main"]
+
+COMMANDS = {
+    "run": "Run a workload under every import order and give the verdict.",
+    "diff": "Compare two runs, two records or two files of arrays.",
+    "state": "Show what is captured after each import, for one order or two side by side.",
+    "list": "List scenarios and past runs.",
+    "report": "Tell a stored run again.",
+    "clean": "Delete run folders.",
+}
+
+
+class _Lazy(click.Group):
+    """Loads a command's module when it is asked for: `reprocheck --help` must not wait for numpy."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"reprocheck.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from reprocheck.config import did_you_mean
+
+            ctx.fail(f"no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="reprocheck")
+def cli() -> None:
+    """Does the import order change your numbers? Find out where, why and since when.
+
+    \b
+    Exit status: 0 all agree, 1 they diverge, 2 the question is wrong, 3 the instrument
+    failed or cannot say, 5 nothing selected, 130 interrupted.
+    """
+
+
+def main() -> NoReturn:
+    """The entry point: every error is one sentence on stderr and the exit code it stands for."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        status = cli.main(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        status = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        print("interrupted; what has run is kept, continue with --resume", file=sys.stderr)
+        status = EXIT_INTERRUPTED
+    except ReprocheckError as error:
+        print(f"reprocheck: {error}", file=sys.stderr)
+        status = error.exit_code
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nobody to tell.
+        sys.stderr.close()
+        status = EXIT_HARNESS
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print("reprocheck: this is a bug in reprocheck, not a finding about your workload", file=sys.stderr)
+        status = EXIT_HARNESS
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _as_interrupt(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a run as Ctrl-C does: children gone, journal intact."""
+    raise KeyboardInterrupt

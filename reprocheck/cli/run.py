@@ -1,0 +1,146 @@
+"""`reprocheck run`: the main job."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reprocheck.cli.outputs import FORMATS, split_output, write_outputs
+from reprocheck.errors import UsageError
+from reprocheck.model import Study
+
+__all__ = ["command"]
+
+
+@click.command(name="run", context_settings={"ignore_unknown_options": False})
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET…")
+@click.option("--imports", metavar="A,B,…", help="Subjects, in the order to start from [default: the workload's imports]")
+@click.option("--orders", metavar="all|pairs|triples|balanced|sample:N|FILE", help="Which orders to run")
+@click.option("--order", multiple=True, metavar="A,B,…", help="Run this order instead (repeatable)")
+@click.option("--repeat", type=int, metavar="N", help="Trials of each order to begin with [default: 3]")
+@click.option("--max-repeat", type=int, metavar="N", help="Trials of each order at most, when they disagree [default: 10]")
+@click.option("--jobs", "-j", type=int, metavar="N", help="Trials at a time [default: the cores]")
+@click.option("--timeout", type=float, metavar="S", help="Seconds a trial may take [default: 600]")
+@click.option("--python", metavar="PATH", help="Interpreter of the trials; it needs nothing of ours installed")
+@click.option("--env", multiple=True, metavar="K=V", help="Set a variable in every trial; `K=` sets it empty (repeatable)")
+@click.option("--seed", type=int, metavar="N", help="Seed random, numpy, torch and cupy before the workload runs")
+@click.option("--rtol", type=float, metavar="X", help="Relative tolerance [default: bits]")
+@click.option("--atol", type=float, metavar="X", help="Absolute tolerance")
+@click.option("--ulp", type=int, metavar="N", help="Tolerance in units in the last place")
+@click.option("--outputs", multiple=True, metavar="PATTERN", help="Compare only outputs whose names match (repeatable)")
+@click.option("--presence", is_flag=True, default=None, help="Also import each subject alone, and none")
+@click.option("--no-observer", is_flag=True, help="Capture state in every trial; don't check that capture is harmless")
+@click.option("--arg", "argv", multiple=True, metavar="ARG", help="Argument for the workload's sys.argv (repeatable)")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder [default: a new one in .reprocheck/runs]")
+@click.option("--resume", is_flag=True, help="Continue a run that was killed: only what is missing is run")
+@click.option("--no-explain", is_flag=True, help="Stop after the verdict")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="What goes to stdout")
+@click.option("--output", multiple=True, metavar="FMT:PATH", help="Also write a report to a file (repeatable)")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on stdout")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 on a divergence too")
+@click.option("--bisect-exit", is_flag=True, help="Exit 125 where no judgement is possible, for `git bisect run`")
+def command(targets: tuple[str, ...], format_: str, output: tuple[str, ...], color: str, **options: Any) -> None:
+    """Run TARGET (file.py::function, pkg.mod:function, or a script) under every import order.
+
+    Each trial is a fresh interpreter; identical runs are repeated as the control. The verdict says whether
+    outputs differ between orders beyond the noise between identical runs, bit for bit and by tolerance.
+    """
+    files = [split_output(text) for text in output]
+    if len(targets) > 1 and options["out"] is not None:
+        raise UsageError("--out names one folder, but several targets were given; leave it out or run them one by one")
+    studies = [_one(target, color=color, format_=format_, many=len(targets) > 1, options=dict(options)) for target in targets]
+    write_outputs(studies, format_, files, color=color)
+    sys.exit(exit_status(studies, exit_zero=options["exit_zero"], bisect_exit=options["bisect_exit"]))
+
+
+def exit_status(studies: list[Study], *, exit_zero: bool, bisect_exit: bool) -> int:
+    """The worst of the studies' codes; mapped for report-only jobs and for `git bisect run`."""
+    from reprocheck.errors import EXIT_AGREE, EXIT_CANNOT_JUDGE, EXIT_DIVERGENCE
+
+    if bisect_exit and any(study.verdict in ("fails-everywhere", "inconclusive") for study in studies):
+        return EXIT_CANNOT_JUDGE
+    status = max(study.exit_code for study in studies)
+    if exit_zero and status == EXIT_DIVERGENCE:
+        return EXIT_AGREE
+    return status
+
+
+def _one(target: str, *, color: str, format_: str, many: bool, options: dict[str, Any]) -> Study:
+    from reprocheck.api import check
+    from reprocheck.report.progress import progress_for
+
+    env = _variables(options.pop("env"))
+    imports = _names(options.pop("imports"))
+    orders = [_names(text) or [] for text in options.pop("order")]
+    observer = False if options.pop("no_observer") else None
+    quiet = options.pop("quiet")
+    for name in ("exit_zero", "bisect_exit", "no_explain"):
+        options.pop(name)
+    del color, format_, many
+    with progress_for(quiet=quiet) as progress:
+        progress.title(f"{target}")
+        return check(
+            target,
+            imports,
+            order=orders,
+            out=options.pop("out"),
+            resume=options.pop("resume"),
+            argv=options.pop("argv"),
+            progress=progress,
+            command=_command(target),
+            env=env or None,
+            observer=observer,
+            outputs=list(options.pop("outputs")) or None,
+            **options,
+        )
+
+
+def _names(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _variables(items: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--env `{item}` is not NAME=VALUE; write e.g. --env OMP_NUM_THREADS=1")
+        found[name] = value
+    return found
+
+
+def _command(target: str) -> list[str]:
+    """What the user typed, for one target, without what must not be repeated (`--out`, `--resume`)."""
+    words = ["reprocheck", "run", target]
+    typed = sys.argv[2:] if sys.argv[1:2] == ["run"] else []
+    skip = False
+    for index, word in enumerate(typed):
+        if skip:
+            skip = False
+            continue
+        if word in ("--resume", "--quiet", "-q"):
+            continue
+        if word in ("--out", "--output", "--format", "--color"):
+            skip = True
+            continue
+        if word.startswith(("--out=", "--output=", "--format=", "--color=")):
+            continue
+        takes_value = index > 0 and typed[index - 1].startswith("-") and "=" not in typed[index - 1]
+        if word.startswith("-") or (takes_value and typed[index - 1] not in _FLAGS):
+            words.append(word)
+    return words
+
+
+_FLAGS = {"--presence", "--no-observer", "--no-explain", "--exit-zero", "--bisect-exit", "--resume", "--quiet", "-q"}
+
+
+def command_text(words: list[str]) -> str:
+    """The command as a shell line."""
+    return shlex.join(words)

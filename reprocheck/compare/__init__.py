@@ -1,0 +1,1 @@
+"""What differs: arrays, tolerances, and whether noise explains it."""

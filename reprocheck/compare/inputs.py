@@ -1,0 +1,49 @@
+"""Opening what `diff` is given: a run folder, a record, or a file of arrays, as named sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from reprocheck.compare.arrays import Source, from_object
+from reprocheck.compare.files import open_file
+from reprocheck.errors import UsageError
+from reprocheck.model import Record
+from reprocheck.store.objects import ObjectStore
+from reprocheck.store.run import Run
+
+__all__ = ["open_outputs"]
+
+
+def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Source]:
+    """Name -> array of what `path` holds: of a run folder the first trial that finished.
+
+    Raises `UsageError` when there is nothing to compare in it.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no `{path}`; give a run folder, a record, or a .safetensors, .npz or .npy file")
+    if path.is_dir():
+        found = _from_record(next((r for r in Run(path).records() if r.ok and r.trial.trace is None), None), path, path)
+    elif path.suffix == ".json":
+        try:
+            record = msgspec.json.decode(path.read_bytes(), type=Record)
+        except msgspec.DecodeError as error:
+            raise UsageError(f"`{path}` is not a record: {error}") from error
+        found = _from_record(record, path.absolute().parent.parent, path)
+    else:
+        found = dict(open_file(path))
+    if patterns:
+        found = {name: source for name, source in found.items() if any(fnmatchcase(name, p) for p in patterns)}
+    if not found:
+        raise UsageError(f"`{path}` has no outputs to compare{' that match --outputs' if patterns else ''}")
+    return found
+
+
+def _from_record(record: Record | None, folder: Path, path: Path) -> dict[str, Source]:
+    if record is None:
+        raise UsageError(f"no trial of `{path}` finished, so there are no outputs to compare")
+    objects = ObjectStore(folder / "objects")
+    return {output.name: from_object(objects.path(output.digest)) for output in record.outputs}

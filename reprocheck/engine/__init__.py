@@ -1,0 +1,1 @@
+"""Where trials run: fresh processes, time-outs, streams, and the record each leaves."""

@@ -1,0 +1,1 @@
+"""Why outcomes differ: the state that differs with them, and who set it."""

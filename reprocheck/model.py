@@ -1,0 +1,366 @@
+"""Frozen records shared by every room of the house.
+
+All of them are `msgspec.Struct`s: immutable, typed, and with one JSON form (`msgspec.json`), which is
+what the store writes and the reports publish. Words are those of the README's glossary.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+__all__ = [
+    "Arm",
+    "Change",
+    "Difference",
+    "Event",
+    "Failure",
+    "Group",
+    "Noise",
+    "NotCompared",
+    "Output",
+    "OutputDifference",
+    "Record",
+    "Snapshot",
+    "StateDifference",
+    "Stream",
+    "Study",
+    "Target",
+    "Tolerance",
+    "Trial",
+    "Verdict",
+]
+
+Verdict = Literal[
+    "fails-everywhere",
+    "fails-in-some-orders",
+    "order-dependent",
+    "order-dependent-with-noise",
+    "noisy",
+    "within-tolerance",
+    "identical",
+    "inconclusive",
+]
+
+
+class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What all records have in common: frozen and closed. `kw_only=True` is not inherited: every record says it."""
+
+
+class Target(Struct, kw_only=True):
+    """The workload: where it is and how the worker gets at it."""
+
+    text: str
+    """As the user wrote it, e.g. `train.py::step`."""
+    kind: Literal["function", "module", "nothing", "script"]
+    path: str | None = None
+    """Absolute path of the file (kinds `function` and `script`)."""
+    module: str | None = None
+    """Dotted name (kind `module`, i.e. `pkg.mod:name`)."""
+    name: str | None = None
+    """Function to call (kinds `function` and `module`)."""
+
+
+class Tolerance(Struct, kw_only=True):
+    """How far two outputs may be apart and still agree. All zero means bit for bit."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    ulp: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """True when nothing but equal bits passes."""
+        return self.rtol == 0 and self.atol == 0 and self.ulp == 0
+
+
+class Output(Struct, kw_only=True):
+    """One named value a workload produced, as stored."""
+
+    name: str
+    dtype: str
+    """Logical dtype in numpy's spelling (`float32`, `bfloat16`, `complex64`, `float8_e4m3fn`, `str`, …)."""
+    shape: tuple[int, ...]
+    nbytes: int
+    digest: str
+    """`sha256:<hex>` of the stored object (header and bytes), so equal digests mean equal dtype, shape and bits."""
+    python: str = ""
+    """Type that held it, e.g. `torch.Tensor[cuda:0]`, `numpy.ndarray`, `float`."""
+
+
+class NotCompared(Struct, kw_only=True):
+    """Something the workload left that reprocheck did not compare, and why."""
+
+    name: str
+    reason: str
+
+
+class Snapshot(Struct, kw_only=True):
+    """The captured state at one phase: kind -> key -> value."""
+
+    phase: str
+    """`t0`, `t1:<module>`, `t2` or `t3`."""
+    at: float
+    """Seconds since the worker's first statement."""
+    ms: float
+    """What reading it cost."""
+    kinds: dict[str, dict[str, Any]]
+
+
+class Event(Struct, kw_only=True):
+    """One import, dlopen, environment write or setter call, with the code that did it."""
+
+    kind: str
+    at: float
+    phase: str
+    name: str
+    value: str | None = None
+    file: str | None = None
+    line: int | None = None
+    module: str | None = None
+    """Module whose body was executing."""
+
+
+class Failure(Struct, kw_only=True):
+    """Why a trial did not finish."""
+
+    kind: Literal["exception", "exit", "signal", "target", "timeout", "unsupported"]
+    phase: str
+    """What was going on, in words: `importing torch (2nd of 2)`, `running the workload`, …"""
+    signature: str
+    """Equal signatures make one group: kind, type and message without addresses, at this phase."""
+    message: str
+    """One sentence for a person."""
+    subject: str | None = None
+    """The subject being imported, if one was."""
+    exception: str | None = None
+    missing_module: str | None = None
+    traceback: str | None = None
+    after_s: float | None = None
+
+
+class Stream(Struct, kw_only=True):
+    """What a trial printed: the first and last part, and how much there was."""
+
+    text: str
+    nbytes: int
+    truncated: bool = False
+
+
+class Trial(Struct, kw_only=True):
+    """One run of the workload in one fresh interpreter."""
+
+    order: tuple[str, ...]
+    repeat: int
+    capture: bool = True
+    """False in the observer arm: no snapshots, no audit hook."""
+    presence: bool = False
+    """True when only some of the subjects are imported, to see whether merely importing one matters."""
+    env: dict[str, str | None] = {}
+    """Environment changes of this trial (None removes)."""
+    actions: tuple[dict[str, Any], ...] = ()
+    """Interventions the worker carries out (see `explain`)."""
+    trace: dict[str, Any] | None = None
+    """Trace request, for the passes that locate (never part of a verdict)."""
+
+
+class Record(Struct, kw_only=True):
+    """What a trial leaves."""
+
+    trial: Trial
+    effective_order: tuple[str, ...]
+    """Subjects in the order in which their import really began."""
+    preloaded: tuple[str, ...] = ()
+    """Subjects that were loaded before the worker's first import (a `.pth` file, `sitecustomize`)."""
+    pulled_in: dict[str, str] = {}
+    """Subject -> the earlier subject that imported it before its turn."""
+    ok: bool
+    failure: Failure | None = None
+    outputs: tuple[Output, ...] = ()
+    not_compared: tuple[NotCompared, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    events: tuple[Event, ...] = ()
+    actions: tuple[dict[str, Any], ...] = ()
+    """What each intervention reported back."""
+    exit_status: int = 0
+    """As from `wait`: negative for a signal."""
+    seconds: float = 0.0
+    timeline: dict[str, float] = {}
+    """Phase -> seconds since start at which it ended."""
+    python: dict[str, str] = {}
+    stdout: Stream = Stream(text="", nbytes=0)
+    stderr: Stream = Stream(text="", nbytes=0)
+    trace: str | None = None
+    """Digest of the stored trace, if one was asked for."""
+
+
+class Difference(Struct, kw_only=True):
+    """How two arrays of one output differ. Counts are over all elements; NaN, inf and zero signs apart."""
+
+    kind: Literal["equal", "values", "shape", "dtype", "missing"]
+    dtype: str
+    shape: tuple[int, ...]
+    other_dtype: str
+    other_shape: tuple[int, ...]
+    size: int = 0
+    """Elements compared."""
+    differing: int = 0
+    """Elements whose bits differ."""
+    max_ulp: int | None = None
+    """Largest distance in units in the last place, over elements finite on both sides; None for non-floats."""
+    ulp_histogram: dict[str, int] = {}
+    """Bucket (`1`, `2`, `3-4`, `5-8`, …, powers of two) -> elements."""
+    max_abs: float | None = None
+    max_rel: float | None = None
+    """Largest |a-b|/|b| over elements finite on both sides with b != 0 (b: the reference)."""
+    mean_abs: float | None = None
+    """Mean of |a-b| over the differing finite elements."""
+    first_index: tuple[int, ...] | None = None
+    """First differing element in C order."""
+    first_values: tuple[str, str] | None = None
+    """Decimal, shortest round-trip."""
+    first_hex: tuple[str, str] | None = None
+    worst_index: tuple[int, ...] | None = None
+    """Element with the largest ULP distance (largest absolute difference for non-floats)."""
+    worst_values: tuple[str, str] | None = None
+    nan_changed: int = 0
+    """Elements NaN on exactly one side."""
+    nan_payload: int = 0
+    """Elements NaN on both sides with different bits."""
+    inf_changed: int = 0
+    """Elements infinite on exactly one side, or with the other sign."""
+    signed_zero: int = 0
+    """Elements that differ only in the sign of zero."""
+    passes_at: Tolerance | None = None
+    """The smallest single-knob tolerances that would pass: `rtol` alone, `atol` alone, `ulp` alone; None if none would."""
+    within: bool = False
+    """True when the tolerance asked for accepts it."""
+
+
+class Arm(Struct, kw_only=True):
+    """All trials that differ only in their repeat number, with the group each landed in."""
+
+    order: tuple[str, ...]
+    effective_order: tuple[str, ...]
+    same_as: tuple[str, ...] | None = None
+    """The order this one turned out to equal (same effective order); its trials count there."""
+    group: str | None = None
+    """Its group when all its trials landed in one, else None."""
+    groups: tuple[str, ...] = ()
+    """Group id of each trial, in order of repeat."""
+    trials: int = 0
+    failures: int = 0
+    presence: bool = False
+    preloaded: tuple[str, ...] = ()
+    pulled_in: dict[str, str] = {}
+
+
+class Group(Struct, kw_only=True):
+    """Trials with bit-equal outputs, or with the same failure."""
+
+    id: str
+    orders: tuple[tuple[str, ...], ...]
+    """Orders with at least one trial in it, the reference order first."""
+    trials: int
+    outcome: str
+    """`ok`, or the failure in one sentence."""
+    failure: Failure | None = None
+    within_tolerance: bool = True
+    """True when every output agrees with the reference group's under the tolerances asked for."""
+
+
+class OutputDifference(Struct, kw_only=True):
+    """One output over the whole study: whether, and how, it differs between the groups."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    differs: bool
+    groups: tuple[str, ...] = ()
+    """The two groups compared: the reference, and the one farthest from it."""
+    kind: str = "equal"
+    size: int = 0
+    differing: int = 0
+    max_ulp: int | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    first_index: tuple[int, ...] | None = None
+    passes_at: Tolerance | None = None
+    within: bool = True
+    detail: Difference | None = None
+
+
+class Change(Struct, kw_only=True):
+    """How a state key came to its value in one group: when, and by whom as far as it was seen."""
+
+    group: str
+    order: tuple[str, ...]
+    value: Any
+    phase: str
+    """First phase at which the key had this value."""
+    event: Event | None = None
+
+
+class StateDifference(Struct, kw_only=True):
+    """A captured key that is constant inside each group and differs between two."""
+
+    key: str
+    """`kind.key`, e.g. `environ.now.OMP_NUM_THREADS`."""
+    phase: str
+    """The phase of the comparison: `t2`, or an earlier one when the end states are alike."""
+    severity: str
+    why: str
+    """Why this key matters, in one sentence."""
+    changes: tuple[Change, ...]
+
+
+class Noise(Struct, kw_only=True):
+    """What the repeats say about chance."""
+
+    p_value: float | None
+    """Exact permutation test that the outcome depends on the order; None when nothing differed."""
+    method: str = "exact"
+    repeats: int
+    """Trials per order (the smallest)."""
+    trials: int
+    bound: float | None = None
+    """With no difference seen: the rate of differing runs is below this at 95 % confidence."""
+    stable: bool = True
+    """True when every order gave one outcome in all its repeats."""
+    observer: str = "not run"
+    """`agrees`, `differs` or `not run`: the arm without capture against the arm with it."""
+
+
+class Study(Struct, kw_only=True):
+    """All trials of one question, and its verdict. Its JSON is the published document."""
+
+    schema: str = "reprocheck/study"
+    schema_version: int = 1
+    reprocheck_version: str
+    verdict: Verdict
+    exit_code: int
+    headline: str
+    """One line that makes sense alone."""
+    reason: str
+    """Why this verdict, in one sentence."""
+    workload: str
+    target: Target
+    subjects: tuple[str, ...]
+    subjects_from: str
+    orders: tuple[Arm, ...]
+    plan: str
+    groups: tuple[Group, ...]
+    outputs: tuple[OutputDifference, ...]
+    state_differences: tuple[StateDifference, ...] = ()
+    hazards: tuple[StateDifference, ...] = ()
+    not_compared: tuple[NotCompared, ...] = ()
+    noise: Noise
+    notes: tuple[str, ...] = ()
+    environment: dict[str, Any] = {}
+    """Interpreter, machine, pinned and dropped variables."""
+    command: tuple[str, ...] = ()
+    """The command that repeats it."""
+    seconds: float = 0.0
+    started: str = ""
+    run_dir: str = ""

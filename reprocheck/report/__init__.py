@@ -1,0 +1,1 @@
+"""How a study is told: terminal text, JSON, progress."""

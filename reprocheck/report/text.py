@@ -1,0 +1,325 @@
+"""The terminal report: the verdict sentence first, then what a person asks next, in that order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import IO, Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from reprocheck.headline import order_text
+from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, StateDifference, Study, Tolerance
+
+__all__ = ["console_for", "print_differences", "print_study"]
+
+MAX_OUTPUTS = 8
+MAX_STATES = 6
+MAX_ORDERS = 24
+MAX_NAMES = 6
+WIDTH_WITHOUT_TERMINAL = 120
+COLOURS = {
+    "identical": "green",
+    "within-tolerance": "green",
+    "noisy": "yellow",
+    "inconclusive": "yellow",
+}
+
+
+def console_for(stream: IO[str], *, color: str = "auto") -> Console:
+    """A console on `stream`: colours by flag, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    terminal = stream.isatty()
+    if color == "always":
+        wanted = True
+    elif color == "never" or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        wanted = False
+    else:
+        wanted = terminal or bool(os.environ.get("FORCE_COLOR"))
+    return Console(
+        file=stream,
+        force_terminal=wanted,
+        no_color=not wanted,
+        force_interactive=False,
+        color_system="auto" if wanted and terminal else ("standard" if wanted else None),
+        width=None if terminal else WIDTH_WITHOUT_TERMINAL,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
+    )
+
+
+def print_study(study: Study, console: Console) -> None:
+    """Print the whole report."""
+    line = Text(study.headline)
+    line.stylize(f"bold {COLOURS.get(study.verdict, 'red')}", 0, len(study.verdict))
+    console.print(line, soft_wrap=True)
+    console.print()
+    _facts(study, console)
+    _groups(study, console)
+    if any(output.differs for output in study.outputs):
+        _outputs(study.outputs, study.verdict, console)
+    _failures(study, console)
+    _states("what differs in the state, group against group", study.state_differences, console)
+    _states("hazards: same outputs, but the state differs between orders", study.hazards, console)
+    _not_compared(study, console)
+    _end(study, console)
+
+
+def _section(title: str, console: Console) -> None:
+    console.print()
+    console.print(Text(title, style="bold"))
+
+
+def _rows(rows: Iterable[tuple[str, str]], console: Console) -> None:
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _facts(study: Study, console: Console) -> None:
+    environment = study.environment
+    pinned = environment.get("pinned") or {}
+    rows = [
+        ("workload", study.workload),
+        ("subjects", f"{', '.join(study.subjects)}  (from {study.subjects_from})"),
+        ("orders", study.plan),
+        ("python", f"{environment.get('python', '')}"),
+    ]
+    if pinned:
+        rows.append(("pinned", " ".join(f"{name}={value}" for name, value in pinned.items())))
+    if environment.get("changed"):
+        rows.append(("changed", " ".join(f"{k}={v}" for k, v in environment["changed"].items())))
+    if environment.get("dropped"):
+        rows.append(("dropped", " ".join(environment["dropped"])))
+    rows += [("note", note) for note in study.notes]
+    _rows(rows, console)
+
+
+def _groups(study: Study, console: Console) -> None:
+    arms = [arm for arm in study.orders if not arm.presence]
+    if len(study.groups) < 2 and not any(arm.same_as for arm in arms) and not any(arm.presence for arm in study.orders):
+        return
+    _section("orders and their groups", console)
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    for _ in range(4):
+        table.add_column(overflow="fold")
+    for arm in arms[:MAX_ORDERS]:
+        table.add_row(*_arm_cells(arm, study))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    if len(arms) > MAX_ORDERS:
+        console.print(f"  … and {len(arms) - MAX_ORDERS} more orders (see --format json)")
+    presence = [arm for arm in study.orders if arm.presence]
+    if presence:
+        _section("presence: only some of the subjects imported before the workload", console)
+        _rows(((order_text(arm.order), f"group {arm.group}") for arm in presence), console)
+
+
+def _arm_cells(arm: Arm, study: Study) -> tuple[Text, ...]:
+    name = Text(order_text(arm.order))
+    if arm.same_as is not None:
+        return Text("="), name, Text(""), Text(f"loads as `{order_text(arm.same_as)}` does; counted there", style="dim")
+    letter = arm.group or "/".join(sorted(set(arm.groups)))
+    details = []
+    group = next((group for group in study.groups if group.id == arm.group), None)
+    if group is not None:
+        details.append(_group_text(group, study))
+    elif arm.groups:
+        counts = {name: arm.groups.count(name) for name in sorted(set(arm.groups))}
+        details.append("unstable: " + ", ".join(f"{count} x {name}" for name, count in list(counts.items())[:MAX_NAMES]))
+    details += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
+    details += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
+    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}"
+    return Text(letter, style="bold"), name, Text(runs, style="dim"), Text("; ".join(details))
+
+
+def _group_text(group: Group, study: Study) -> str:
+    if group.failure is not None:
+        return group.outcome
+    reference = next((item.id for item in study.groups if item.failure is None), None)
+    if group.id == reference:
+        return "reference"
+    if group.within_tolerance and any(output.differs for output in study.outputs):
+        return f"differs from {reference} in bits, within the tolerance"
+    return f"differs from {reference}"
+
+
+def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Console) -> None:
+    from reprocheck.compare.outputs import rank
+
+    differing = [output for output in outputs if output.differs and output.detail is not None]
+    differing.sort(key=lambda output: rank(output.detail), reverse=True)  # type: ignore[arg-type]
+    _section(f"outputs that differ most ({len(differing)} of {len(outputs)} differ)", console)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at"):
+        table.add_column(title, overflow="fold", justify="left")
+    pair = differing[0].groups if differing else ("", "")
+    table.add_column(f"{pair[1]} | {pair[0]} there" if len(pair) == 2 else "values", overflow="fold")
+    for output in differing[:MAX_OUTPUTS]:
+        table.add_row(*_difference_cells(output.name, output.detail))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    if len(differing) > MAX_OUTPUTS:
+        names = ", ".join(output.name for output in differing[MAX_OUTPUTS : MAX_OUTPUTS + MAX_NAMES])
+        more = len(differing) - MAX_OUTPUTS
+        console.print(f"  and {more} more: {names}{', …' if more > MAX_NAMES else ''}", soft_wrap=True)
+    if verdict != "within-tolerance":
+        console.print(f"  smallest tolerance that would pass: {passing([o.passes_at for o in differing])}", soft_wrap=True)
+
+
+def _difference_cells(name: str, difference: Difference | None) -> tuple[Text, ...]:
+    if difference is None:
+        return (Text(name),)
+    if difference.kind == "missing":
+        where = "only in the reference group" if difference.other_dtype else "not in the reference group"
+        return Text(name), Text(where)
+    if difference.kind in ("dtype", "shape"):
+        left = f"{difference.dtype}{list(difference.shape)}"
+        right = f"{difference.other_dtype}{list(difference.other_shape)}"
+        return Text(name), Text(f"{left} against {right}")
+    share = f"{difference.differing:,} of {difference.size:,}"
+    special = []
+    if difference.nan_changed:
+        special.append(f"{difference.nan_changed:,} NaN")
+    if difference.inf_changed:
+        special.append(f"{difference.inf_changed:,} inf")
+    if difference.signed_zero:
+        special.append(f"{difference.signed_zero:,} sign of zero")
+    values = difference.first_values or ("", "")
+    return (
+        Text(name),
+        Text(f"{difference.dtype}{list(difference.shape)}"),
+        Text(share + (f" ({', '.join(special)})" if special else "")),
+        Text("–" if difference.max_ulp is None else f"{difference.max_ulp:,}"),
+        Text(_float(difference.max_abs)),
+        Text(_float(difference.max_rel)),
+        Text(str(list(difference.first_index or ()))),
+        Text(f"{values[0]} | {values[1]}"),
+    )
+
+
+def _float(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2g}"
+
+
+def passing(tolerances: list[Tolerance | None]) -> str:
+    """The smallest single tolerance under which all would agree, in words."""
+    if any(item is None for item in tolerances):
+        return "none (NaN, infinity, shape, dtype or name changes)"
+    known = [item for item in tolerances if item is not None]
+    rtol, atol = max(item.rtol for item in known), max(item.atol for item in known)
+    ulp = max(item.ulp for item in known)
+    choices = []
+    if rtol != float("inf"):
+        choices.append(f"--rtol {rtol:.3g}" if _round_trips(rtol) else f"--rtol {rtol!r}")
+    if atol != float("inf"):
+        choices.append(f"--atol {atol!r}" if not _round_trips(atol) else f"--atol {atol:.3g}")
+    if ulp:
+        choices.append(f"--ulp {ulp}")
+    return ", or ".join(choices)
+
+
+def _round_trips(value: float) -> bool:
+    return float(f"{value:.3g}") >= value
+
+
+def _failures(study: Study, console: Console) -> None:
+    failing = [group for group in study.groups if group.failure is not None]
+    for group in failing[:3]:
+        failure = group.failure
+        if failure is None or not failure.traceback:
+            continue
+        _section(f"group {group.id}: {failure.message}", console)
+        lines = failure.traceback.rstrip().splitlines()
+        shown = lines if len(lines) <= 12 else [*lines[:2], "…", *lines[-9:]]
+        console.print(Padding(Text("\n".join(shown), style="dim"), (0, 0, 0, 2)))
+
+
+def _states(title: str, differences: tuple[StateDifference, ...], console: Console) -> None:
+    if not differences:
+        return
+    _section(title, console)
+    for item in differences[:MAX_STATES]:
+        console.print(Text.assemble("  ", (item.key, "bold"), f"  [{item.severity}] {item.why}"), soft_wrap=True)
+        for change in item.changes:
+            console.print(Text(f"    {change.group}: {change_text(change)}"), soft_wrap=True)
+    if len(differences) > MAX_STATES:
+        more = ", ".join(item.key for item in differences[MAX_STATES : MAX_STATES + MAX_NAMES])
+        extra = "" if len(differences) <= MAX_STATES + MAX_NAMES else ", …"
+        console.print(f"  and {len(differences) - MAX_STATES} more: {more}{extra}", soft_wrap=True)
+
+
+def change_text(change: Change) -> str:
+    """A value and how it came about: `1, since import toolbox (toolbox/runtime.py:12)`."""
+    text = value_text(change.value)
+    if change.phase.startswith("t1:"):
+        text += f", since `import {change.phase[3:]}`"
+    elif change.phase == "t0":
+        text += ", from the start"
+    event = change.event
+    if event is not None and event.file:
+        text += f" ({event.file}:{event.line})"
+    return text
+
+
+def value_text(value: Any, limit: int = 160) -> str:
+    """A captured value on one line, cut to `limit` characters."""
+    if isinstance(value, (list, tuple)):
+        text = ", ".join(value_text(item, limit) for item in value) or "none"
+    elif isinstance(value, dict):
+        text = ", ".join(f"{key}={value_text(item, limit)}" for key, item in value.items()) or "none"
+    else:
+        text = str(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _not_compared(study: Study, console: Console) -> None:
+    if not study.not_compared:
+        return
+    _section("not compared", console)
+    _rows(((item.name, item.reason) for item in study.not_compared[:MAX_OUTPUTS]), console)
+    if len(study.not_compared) > MAX_OUTPUTS:
+        console.print(f"  and {len(study.not_compared) - MAX_OUTPUTS} more")
+
+
+def _end(study: Study, console: Console) -> None:
+    import shlex
+
+    console.print()
+    rows = []
+    if study.noise.observer == "differs":
+        rows.append(("observer", "capturing state changes the outputs; the verdict stands on the runs without capture"))
+    if study.run_dir:
+        rows.append(("run folder", study.run_dir))
+    if study.command:
+        rows.append(("repeat", shlex.join(study.command)))
+    _rows(rows, console)
+
+
+def print_differences(differences: dict[str, Difference], names: tuple[str, str], console: Console) -> None:
+    """The report of `reprocheck diff`: one line a differing output."""
+    differing = {name: item for name, item in differences.items() if item.kind != "equal"}
+    outside = {name: item for name, item in differing.items() if not item.within}
+    if not differing:
+        console.print(f"identical: {len(differences)} outputs equal bit for bit", soft_wrap=True)
+        return
+    word = "differ" if outside else "within-tolerance"
+    console.print(
+        f"{word}: {len(differing)} of {len(differences)} outputs differ between `{names[0]}` and `{names[1]}`"
+        + ("" if outside else ", all within the tolerance"),
+        soft_wrap=True,
+    )
+    console.print()
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at", "A | B there"):
+        table.add_column(title, overflow="fold")
+    for name, item in sorted(differing.items(), key=lambda pair: pair[1].max_rel or 0, reverse=True)[: 4 * MAX_OUTPUTS]:
+        table.add_row(*_difference_cells(name, item))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    if outside:
+        console.print(f"  smallest tolerance that would pass: {passing([i.passes_at for i in differing.values()])}", soft_wrap=True)

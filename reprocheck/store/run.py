@@ -1,0 +1,262 @@
+"""The run folder: written by one process under a `.partial` name, renamed into place when the verdict is in.
+
+    study.json      the verdict (or, while running, only the spec)
+    spec.json       what was asked; `--resume` compares against it
+    journal.jsonl   one line a trial, fsynced; a truncated tail is tolerated
+    records/        one JSON file a trial
+    objects/        arrays by digest
+
+Everything read back is untrusted: decoded into closed records, digests and names checked, no pickle, no code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from reprocheck.errors import StoreError, UsageError
+from reprocheck.model import Record, Struct, Study, Target, Trial
+from reprocheck.store.objects import ObjectStore
+
+__all__ = ["Run", "RunWriter", "Spec", "runs_in", "trial_key"]
+
+FORMAT = 1
+PARTIAL = ".partial"
+T = TypeVar("T")
+
+
+class Spec(Struct, kw_only=True):
+    """Everything that decides what the trials of a run are; two runs with equal specs may share trials."""
+
+    format: int = FORMAT
+    target: Target
+    workload_digest: str
+    subjects: tuple[str, ...]
+    orders: tuple[tuple[str, ...], ...]
+    python: str
+    cwd: str
+    argv: tuple[str, ...] = ()
+    env: dict[str, str | None] = {}
+    seed: int | None = None
+    repeat: int = 3
+    timeout: float = 600.0
+    presence: bool = False
+    observer: bool = True
+
+
+class JournalLine(Struct, kw_only=True):
+    """One line of the journal."""
+
+    key: str
+    record: str
+    at: float
+
+
+def trial_key(trial: Trial) -> str:
+    """What makes a trial the same trial: order, arm, settings and repeat number."""
+    parts = [",".join(trial.order) or "-", f"r{trial.repeat}"]
+    if not trial.capture:
+        parts.append("bare")
+    if trial.presence:
+        parts.append("presence")
+    extra = {"env": trial.env, "actions": trial.actions, "trace": trial.trace}
+    if any(extra.values()):
+        parts.append(msgspec.json.encode(extra, order="sorted").decode())
+    return "|".join(parts)
+
+
+@contextlib.contextmanager
+def storage_errors(folder: Path) -> Iterator[None]:
+    """Turn what the disk says into one sentence with the folder's name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            advice = "free some space, then continue with --resume"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            advice = "give a writable folder with --out"
+        else:
+            advice = "check the path given with --out"
+        raise StoreError(f"cannot write to `{folder}`: {error.strerror}; {advice}") from error
+
+
+class Run:
+    """A stored run, for reading."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises `StoreError` if `folder` is not a run folder of a format this version reads."""
+        self.folder = folder
+        if not (folder / "spec.json").is_file():
+            raise StoreError(f"`{folder}` is not a run folder (no spec.json); list runs with `reprocheck list`")
+        self.spec = self._read("spec.json", Spec)
+        if self.spec.format != FORMAT:
+            raise StoreError(
+                f"`{folder}` has format {self.spec.format}, this reprocheck reads {FORMAT}; use the version that wrote it"
+            )
+        self.objects = ObjectStore(folder / "objects")
+
+    def study(self) -> Study:
+        """The verdict. Raises `StoreError` for a run that did not end."""
+        if not (self.folder / "study.json").is_file():
+            raise StoreError(f"`{self.folder}` has no verdict yet; continue it with `reprocheck run … --resume`")
+        return self._read("study.json", Study)
+
+    def records(self) -> list[Record]:
+        """All records in the order in which their trials ended."""
+        return [self._read(line.record, Record) for line in self.journal()]
+
+    def journal(self) -> list[JournalLine]:
+        """The journal's lines, a cut last one left out."""
+        try:
+            text = (self.folder / "journal.jsonl").read_bytes()
+        except FileNotFoundError:
+            return []
+        lines = []
+        for raw in text.split(b"\n"):
+            try:
+                line = msgspec.json.decode(raw, type=JournalLine)
+            except msgspec.DecodeError:
+                break
+            if not re.fullmatch(r"records/\d{6}\.json", line.record):
+                raise StoreError(f"`{self.folder}` is damaged: its journal names `{line.record[:80]}`")
+            lines.append(line)
+        return lines
+
+    def _read(self, name: str, kind: type[T]) -> T:
+        path = self.folder / name
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except (OSError, msgspec.DecodeError) as error:
+            raise StoreError(f"`{path}` cannot be read: {error}") from error
+
+
+class RunWriter:
+    """A run folder under way. One process holds it (a lock); use as a context manager."""
+
+    def __init__(self, folder: Path, spec: Spec, *, resume: bool = False) -> None:
+        """Start `folder`, or with `resume` continue what a killed process left of it.
+
+        Raises `UsageError` if it exists already, is in use, or was made with another spec (the field is named).
+        """
+        self.final = folder
+        self.folder = folder.with_name(folder.name + PARTIAL)
+        self.spec = spec
+        self._done: dict[str, Record] = {}
+        if resume and folder.exists() and not self.folder.exists():
+            with storage_errors(folder):
+                os.rename(folder, self.folder)
+        if folder.exists():
+            raise UsageError(f"`{folder}` exists already; give another --out, or --resume to continue it")
+        if self.folder.exists() and not resume:
+            raise UsageError(f"`{self.folder}` is left from a run that did not end; continue it with --resume or delete it")
+        with storage_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock()
+            (self.folder / "records").mkdir(exist_ok=True)
+            if (self.folder / "spec.json").exists():
+                self._resume()
+            else:
+                self._write("spec.json", msgspec.json.encode(spec))
+            self._journal = os.open(self.folder / "journal.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self.objects = ObjectStore(self.folder / "objects")
+
+    @property
+    def scratch(self) -> Path:
+        """Where trials work: on the same file system, so that outputs are moved in."""
+        return self.folder / "scratch"
+
+    def done(self, trial: Trial) -> Record | None:
+        """The record of `trial` if this run already has it."""
+        return self._done.get(trial_key(trial))
+
+    def add(self, record: Record) -> None:
+        """Keep a record; once this returns it survives a power cut."""
+        key = trial_key(record.trial)
+        name = f"records/{len(self._done):06d}.json"
+        line = JournalLine(key=key, record=name, at=time.time())
+        with storage_errors(self.folder):
+            self._write(name, msgspec.json.encode(record))
+            os.write(self._journal, msgspec.json.encode(line) + b"\n")
+            os.fsync(self._journal)
+        self._done[key] = record
+
+    def finish(self, study: Study) -> Path:
+        """Write the verdict and rename the folder into place; returns where it now is."""
+        with storage_errors(self.folder):
+            self._write("study.json", msgspec.json.format(msgspec.json.encode(study), indent=1))
+            if self.scratch.exists():
+                _remove(self.scratch)
+            os.rename(self.folder, self.final)
+        return self.final
+
+    def close(self) -> None:
+        """Let go of the folder; what is there stays, for `--resume`."""
+        os.close(self._journal)
+        os.close(self._lock_fd)
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        self._lock_fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock_fd)
+            raise UsageError(f"`{self.folder}` is in use by another reprocheck; give another --out") from None
+
+    def _resume(self) -> None:
+        before = Run(self.folder)
+        for field in Spec.__struct_fields__:
+            old, new = getattr(before.spec, field), getattr(self.spec, field)
+            if old != new:
+                shown = {name: msgspec.json.encode(value).decode()[:120] for name, value in (("old", old), ("new", new))}
+                raise UsageError(
+                    f"`{self.final}` was made with another `{field}` ({shown['old']}, now {shown['new']}); "
+                    "start a new run with another --out"
+                )
+        for line in before.journal():
+            self._done[line.key] = before._read(line.record, Record)
+        # A cut last line would join the next one written.
+        whole = b"".join(msgspec.json.encode(line) + b"\n" for line in before.journal())
+        self._write("journal.jsonl", whole)
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = self.folder / name
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_run_folder(root: Path, name: str) -> Path:
+    """A fresh name below `root`: date, workload, and a few random letters, so that two runs at once don't meet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-40:] or "run"
+    return root / f"{stamp}-{slug}-{secrets.token_hex(2)}"
+
+
+def runs_in(root: Path) -> list[Path]:
+    """Run folders below `root`, newest first; unfinished ones included."""
+    if not root.is_dir():
+        return []
+    found = [path for path in root.iterdir() if (path / "spec.json").is_file()]
+    return sorted(found, key=lambda path: path.name, reverse=True)

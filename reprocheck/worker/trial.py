@@ -1,0 +1,247 @@
+"""One trial, start to end: subjects in order, snapshots between them, the workload, its outputs.
+
+Each step is written to `phases.jsonl` as it happens, so a crash still says where. Only `importlib`,
+`posix` and raw `/proc` reads are used before the last subject; everything else is loaded afterwards.
+"""
+
+import importlib
+import posix
+import sys
+import time
+
+from . import jsonl
+
+
+class Fault(Exception):
+    """A step failed; carries the phase it belongs to and the kind of failure."""
+
+    def __init__(self, kind, phase, error, subject=None):
+        """`kind` as in the record's `Failure.kind`; `error` the exception that was raised."""
+        super().__init__(phase)
+        self.kind = kind
+        self.phase = phase
+        self.error = error
+        self.subject = subject
+
+
+def run(job, start):
+    """Carry out `job`; everything that happens is in `phases.jsonl` when this returns."""
+    lines = jsonl.Lines(job["folder"] + "/phases.jsonl", time.perf_counter, start)
+    pid = posix.getpid()
+    _catch_crashes(job["folder"])
+    version = sys.version_info
+    lines.write(
+        "start",
+        python={
+            "version": "%d.%d.%d" % tuple(version[:3]),
+            "implementation": sys.implementation.name,
+            "executable": sys.executable,
+            "prefix": sys.prefix,
+            "platform": sys.platform,
+        },
+    )
+    status = None
+    try:
+        _trial(job, lines)
+    except Fault as fault:
+        if posix.getpid() != pid:
+            posix._exit(1)
+        status = _report(fault, lines)
+    if posix.getpid() != pid:
+        # A child forked by the workload came back through our frames: it is not the trial.
+        posix._exit(0)
+    lines.write("end", status=status)
+    if status:
+        sys.exit(status)
+
+
+def _catch_crashes(folder):
+    """Have faulthandler write the stack of a crash next to the phases (a C module, no shared object)."""
+    try:
+        import faulthandler
+    except ImportError:
+        return
+    flags = posix.O_WRONLY | posix.O_CREAT | getattr(posix, "O_CLOEXEC", 0)
+    faulthandler.enable(file=posix.open(folder + "/fault.txt", flags, 0o644), all_threads=True)
+
+
+def _trial(job, lines):
+    subjects = job["subjects"]
+    if job["sys_path0"] is not None and not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, job["sys_path0"])
+    sys.argv = list(job["argv"])
+    sink = _install_record()
+
+    capture = actions = None
+    if job["capture"]:
+        capture = importlib.import_module("_reprocheck_worker.capture").Capture(job, lines)
+    if job["actions"]:
+        actions = importlib.import_module("_reprocheck_worker.actions").Actions(job["actions"], lines)
+    effective = [name for name in subjects if name in sys.modules]
+    lines.write("ready", preloaded=list(effective), modules=len(sys.modules))
+    if actions:
+        _step("target", "carrying out an intervention at start", actions.at, "t0")
+    if capture:
+        capture.snapshot("t0")
+
+    for position, name in enumerate(subjects, 1):
+        _subject(name, position, subjects, effective, lines)
+        if actions:
+            _step("target", "carrying out an intervention after " + name, actions.at, "after:" + name)
+        if capture:
+            capture.snapshot("t1:" + name)
+
+    if actions:
+        _step("target", "carrying out an intervention after the last subject", actions.at, "t2")
+    _workload(job, lines, capture, sink, actions)
+
+
+def _subject(name, position, subjects, effective, lines):
+    """Import one subject; `effective` grows by every subject whose import began with it."""
+    already = name in sys.modules
+    lines.write("importing", subject=name, position=position, already=already)
+    if len(subjects) > 1:
+        where = "importing %s (%d of %d)" % (name, position, len(subjects))
+    else:
+        where = "importing " + name
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        raise Fault("exception", where, error, name) from error
+    if not already:
+        effective.append(name)
+    # Subjects it pulled in come after it. importlib moves a module to the end of sys.modules when its body has run,
+    # so among several of them this is the order in which they finished.
+    effective += [module for module in sys.modules if module in subjects and module not in effective]
+    lines.write("imported", subject=name, position=position, effective=list(effective))
+
+
+def _workload(job, lines, capture, sink, actions):
+    workload = importlib.import_module("_reprocheck_worker.workload")
+    outputs = importlib.import_module("_reprocheck_worker.outputs")
+    writer = outputs.Writer(job["folder"] + "/arrays", lines)
+    sink.attach(writer)
+    if capture:
+        capture.snapshot("t2")
+    call = _step("exception", "loading the workload", workload.load, job["target"])
+    if job["seed"] is not None:
+        workload.seed(job["seed"])
+    if actions:
+        _step("target", "carrying out an intervention before the workload", actions.at, "workload")
+    trace = None
+    if job["trace"]:
+        trace = importlib.import_module("_reprocheck_worker.trace").start(job, lines)
+    lines.write("workload")
+    try:
+        value, is_script = call()
+    except outputs.Unsupported as error:
+        raise Fault("unsupported", "recording an output", error) from error
+    except outputs.StorageError as error:
+        raise Fault("storage", "saving the outputs", error) from error
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise Fault("exit", "running the workload", error) from error
+        value, is_script = None, False
+    except BaseException as error:
+        raise Fault("exception", "running the workload", error) from error
+    finally:
+        if trace:
+            trace.stop()
+    lines.write("returned")
+    try:
+        if is_script:
+            writer.save_globals(value)
+        elif value is not None:
+            writer.save("result", value, root=True)
+    except outputs.Unsupported as error:
+        raise Fault("unsupported", "saving the outputs", error) from error
+    except outputs.StorageError as error:
+        raise Fault("storage", "saving the outputs", error) from error
+    lines.write("saved", outputs=writer.count)
+    if capture:
+        capture.snapshot("t3")
+
+
+def _step(kind, phase, function, *arguments):
+    try:
+        return function(*arguments)
+    except Fault:
+        raise
+    except BaseException as error:
+        raise Fault(getattr(error, "fault_kind", kind), phase, error) from error
+
+
+class _Sink:
+    """What `reprocheck.record` writes to; buffers nothing, so that a later change to an array is not seen."""
+
+    def __init__(self):
+        self._writer = None
+        self._pid = posix.getpid()
+
+    def attach(self, writer):
+        self._writer = writer
+
+    def record(self, name, value):
+        """Save `value` now as the output `name`; during subject imports, or in a forked child, do nothing."""
+        if self._writer is not None and posix.getpid() == self._pid:
+            self._writer.save(name, value)
+        return value
+
+
+def _install_record():
+    """Put a stand-in for `reprocheck` into `sys.modules`, so that `from reprocheck import record` works in any
+    environment, installed or not, and loads nothing.
+    """
+    sink = _Sink()
+    module = type(sys)("reprocheck")
+    module.__doc__ = "Stand-in for reprocheck inside a trial."
+    module.__path__ = []
+    module.record = sink.record
+    sys.modules["reprocheck"] = module
+    return sink
+
+
+def _report(fault, lines):
+    """Write the fault with its traceback, ours left out; returns the exit status to end with."""
+    error = fault.error
+    fields = {
+        "kind": fault.kind,
+        "phase": fault.phase,
+        "subject": fault.subject,
+        "exception": type(error).__module__ + "." + type(error).__qualname__,
+        "message": _text(error),
+    }
+    if isinstance(error, ModuleNotFoundError):
+        fields["missing_module"] = error.name
+    status = 1
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else 1
+        fields["exit_code"] = status
+    elif fault.kind in ("exception", "unsupported"):
+        fields["traceback"] = _traceback(error)
+    lines.write("fault", **fields)
+    text = fields.get("traceback")
+    if text:
+        sys.stderr.write(text)
+    return status or 1
+
+
+def _text(error):
+    try:
+        return str(error)
+    except Exception as second:
+        return "<message unavailable: %s>" % type(second).__name__
+
+
+def _traceback(error):
+    import traceback
+
+    here = __file__.rpartition("/")[0]
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not (name.startswith(here) or "importlib" in name):
+            break
+        trace = trace.tb_next
+    lines = traceback.format_exception(type(error), error, trace or error.__traceback__, chain=False)
+    return "".join(lines)
