@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reprocheck.compare.tolerance import tolerance_for
-from reprocheck.config import Options, Resolved, layers_for, merge, script_block
+from reprocheck.config import Resolved, layers_for, merge, script_block
 from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.errors import UsageError
@@ -22,7 +22,7 @@ from reprocheck.plan.target import parse_target
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import RunWriter, Spec, new_run_folder, runs_in
 
-__all__ = ["RUNS", "check"]
+__all__ = ["RUNS", "check", "resolve_python"]
 
 RUNS = Path(".reprocheck") / "runs"
 
@@ -79,7 +79,7 @@ def check(
         explicit=order,
         varies_otherwise=settings.presence,
     )
-    python = _python(settings.python, base)
+    python = resolve_python(settings.python, base)
     job = Job(
         target=place,
         python=python,
@@ -156,7 +156,7 @@ def _subjects(target: Target, resolved: Resolved, base: Mapping[str, str], here:
     return tuple(found.subjects), "the workload's own imports"
 
 
-def _python(wanted: str | None, base: Mapping[str, str]) -> str:
+def resolve_python(wanted: str | None, base: Mapping[str, str]) -> str:
     """Absolute path of the interpreter; a symlink is kept, since a venv's python is one."""
     if wanted is None:
         return sys.executable
@@ -212,7 +212,3 @@ def _folder(out: str | Path | None, *, resume: bool, here: Path, target: Target)
         raise UsageError(f"no unfinished run of `{target.text}` in {RUNS}; name one with --out, or leave --resume out")
     return new_run_folder(root, target.text)
 
-
-def options_help() -> Options:
-    """The defaults, for help texts."""
-    return Options()

@@ -17,15 +17,16 @@ from reprocheck.compare.noise import permutation_p, repeats_needed, rule_of_thre
 from reprocheck.compare.outputs import compare_groups
 from reprocheck.compare.verdict import ALPHA, EXIT_CODES, Judgement, judge
 from reprocheck.engine.local import LocalEngine
-from reprocheck.engine.phases import RawRecord, with_outputs
+from reprocheck.engine.phases import RawRecord
 from reprocheck.errors import EXIT_DIVERGENCE, UsageError
 from reprocheck.explain.state import state_differences
 from reprocheck.headline import headline
 from reprocheck.model import Arm, Noise, Output, OutputDifference, Record, Struct, Study, Target, Tolerance, Trial
 from reprocheck.plan.rounds import distinct_orders, first_pass, presence_pass, repeats
+from reprocheck.store.objects import TRACE
 from reprocheck.store.run import RunWriter, storage_errors
 
-__all__ = ["Progress", "Request", "Silent", "run"]
+__all__ = ["Progress", "Request", "Silent", "execute", "run"]
 
 Order = tuple[str, ...]
 
@@ -94,19 +95,19 @@ def run(
     begin, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
     records: list[Record] = []
 
-    def execute(trials: Sequence[Trial]) -> None:
-        records.extend(_execute(trials, writer, engine, progress))
+    def more(trials: Sequence[Trial]) -> None:
+        records.extend(execute(trials, writer, engine, progress))
 
-    execute(first_pass(request.orders))
+    more(first_pass(request.orders))
     _refuse_bad_input(request, records)
     stands = distinct_orders(records)
     orders = tuple(order for order in request.orders if stands[order] == order)
     if request.presence:
-        execute(presence_pass(request.subjects, 1))
+        more(presence_pass(request.subjects, 1))
     planned = request.repeat
     if request.observer and planned == 1:
         planned = 2
-    execute(repeats(orders, 1, planned, planned, observer=request.observer))
+    more(repeats(orders, 1, planned, planned, observer=request.observer))
 
     view = _view(request, records, orders, writer, tolerance_for)
     done = planned
@@ -115,7 +116,7 @@ def run(
         enough = repeats_needed(len(orders), ALPHA) if view.judgement.stable else request.max_repeat
         goal = min(request.max_repeat, max(enough, done + 1))
         progress.note(f"{view.judgement.reason.partition(';')[0]}: repeating each order {goal - done} more times")
-        execute(repeats(orders, done, goal, planned, observer=request.observer))
+        more(repeats(orders, done, goal, planned, observer=request.observer))
         done = goal
         view = _view(request, records, orders, writer, tolerance_for)
 
@@ -125,13 +126,13 @@ def run(
         bare = max(repeats_needed(len(orders), ALPHA), request.repeat)
         have = min(_count(records, order, capture=False) for order in orders)
         extra = [Trial(order=order, repeat=done + n, capture=False) for n in range(bare - have) for order in orders]
-        execute(extra)
+        more(extra)
         view = _view(request, records, orders, writer, tolerance_for, bare_only=True)
 
     return _study(request, records, view, stands, observer, writer, begin, started)
 
 
-def _execute(
+def execute(
     trials: Sequence[Trial], writer: RunWriter, engine: LocalEngine, progress: Progress
 ) -> list[Record]:
     """Run what the journal does not have yet; records in the order of `trials`."""
@@ -155,7 +156,9 @@ def _execute(
                 )
                 for item in raw.outputs
             )
-        return with_outputs(raw.record, outputs)
+            trace = folder / "trace.jsonl"
+            digest = writer.objects.take(trace, TRACE) if trace.exists() else None
+        return msgspec.structs.replace(raw.record, outputs=outputs, trace=digest)
 
     for record in engine.run(todo, keep):
         writer.add(record)

@@ -118,8 +118,8 @@ class Service:
         if name in self.resident:
             self.resident.move_to_end(name)
             return "warm"
-        *older, _ = [*self.resident, None]
-        twin = next((other for other in older[:-1] if CATALOGUE[other] is CATALOGUE[name]), None)
+        older = list(self.resident)[:-1]
+        twin = next((other for other in older if CATALOGUE[other] is CATALOGUE[name]), None)
         if twin is not None:
             module, how = self.resident.pop(twin), "swap"
         else:
@@ -240,9 +240,17 @@ def allocator(where: torch.device) -> dict[str, Any]:
 class MallocInfo(ctypes.Structure):
     """`struct mallinfo2` of glibc 2.33 and later: https://man7.org/linux/man-pages/man3/mallinfo.3.html."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    _fields_ = (
+        ("arena", ctypes.c_size_t),
+        ("ordblks", ctypes.c_size_t),
+        ("smblks", ctypes.c_size_t),
+        ("hblks", ctypes.c_size_t),
+        ("hblkhd", ctypes.c_size_t),
+        ("usmblks", ctypes.c_size_t),
+        ("fsmblks", ctypes.c_size_t),
+        ("uordblks", ctypes.c_size_t),
+        ("fordblks", ctypes.c_size_t),
+        ("keepcost", ctypes.c_size_t),
     )
 
 

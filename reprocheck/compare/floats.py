@@ -20,9 +20,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ULP_LIMIT", "Bits", "FloatFormat", "exact_value"]
+__all__ = ["ULP_LIMIT", "Bits", "Flags", "FloatFormat", "exact_value"]
 
 Bits = NDArray[np.unsignedinteger[Any]]
+Flags = NDArray[np.bool_]
 
 ULP_LIMIT = 2**64 - 1
 """Distances in the 16-byte formats saturate here (JSON readers take no wider integer)."""
@@ -77,8 +78,9 @@ class FloatFormat:
         field = ((1 << self.exponent) - 1) << (self.mantissa + int(self.integer_bit))
         return field | (1 << self.mantissa if self.integer_bit else 0)
 
-    def is_nan(self, bits: Bits) -> NDArray[np.bool_]:
+    def is_nan(self, bits: Bits) -> Flags:
         """True where the pattern is not a number."""
+        nan: Flags
         if self.wide:
             high, low = self._magnitude(bits)
             top, rest = self._wide_infinity()
@@ -87,24 +89,28 @@ class FloatFormat:
         unsigned = bits.dtype.type
         match self.specials:
             case "ieee":
-                return self.magnitude(bits) > unsigned(self.infinity or 0)
+                nan = self.magnitude(bits) > unsigned(self.infinity or 0)
             case "all-ones":
-                return self.magnitude(bits) == unsigned((1 << (self.width - int(self.signed))) - 1)
+                nan = self.magnitude(bits) == unsigned((1 << (self.width - int(self.signed))) - 1)
             case "negative-zero":
-                return bits == unsigned(self.sign_bit)
+                nan = bits == unsigned(self.sign_bit)
             case "none":
-                return np.zeros(bits.shape, bool)
+                nan = np.zeros(bits.shape, bool)
+        return nan
 
-    def is_inf(self, bits: Bits) -> NDArray[np.bool_]:
+    def is_inf(self, bits: Bits) -> Flags:
         """True where the pattern is an infinity of either sign."""
+        inf: Flags
         if self.infinity is None:
-            return np.zeros(bits.shape, bool)
-        if self.wide:
+            inf = np.zeros(bits.shape, bool)
+        elif self.wide:
             high, low = self._magnitude(bits)
             top, rest = self._wide_infinity()
             inf = (high == top) & (low == rest)
             return inf & ~self._invalid(bits) if self.integer_bit else inf
-        return self.magnitude(bits) == bits.dtype.type(self.infinity)
+        else:
+            inf = self.magnitude(bits) == bits.dtype.type(self.infinity)
+        return inf
 
     def magnitude(self, bits: Bits) -> Bits:
         """The pattern without its sign bit (formats up to 64 bits)."""
@@ -119,7 +125,9 @@ class FloatFormat:
         """
         order: NDArray[np.int64] = self.magnitude(bits).astype(np.int64)
         if self.signed:
-            np.negative(order, out=order, where=bits > bits.dtype.type(self.sign_bit - 1))
+            # Two's complement negation without a branch: -1 where the sign is set, else 0.
+            sign = -(bits >> bits.dtype.type(self.width - 1)).astype(np.int64)
+            order = (order ^ sign) - sign
         return order
 
     def distance(self, a: Bits, b: Bits) -> NDArray[np.uint64]:
@@ -156,9 +164,10 @@ class FloatFormat:
         rank = ((1 << self.exponent) - 1) << self.mantissa
         return np.uint64(rank >> 64), np.uint64(rank & ULP_LIMIT)
 
-    def _invalid(self, bits: Bits) -> NDArray[np.bool_]:
+    def _invalid(self, bits: Bits) -> Flags:
         """x87 patterns with a non-zero exponent and a cleared integer bit."""
-        return ((bits[..., 1] & np.uint64(0x7FFF)) != 0) & (bits[..., 0] <= _LOW63)
+        invalid: Flags = ((bits[..., 1] & np.uint64(0x7FFF)) != 0) & (bits[..., 0] <= _LOW63)
+        return invalid
 
     def _wide_distance(self, a: Bits, b: Bits) -> NDArray[np.uint64]:
         sign = np.uint64(1 << (self.width - 65))

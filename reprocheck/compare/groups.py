@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from reprocheck.model import Group, NotCompared, Output, Record, Struct
 
-__all__ = ["Grouping", "group_id", "group_records", "select_outputs"]
+__all__ = ["Grouping", "group_id", "group_records", "left_out", "outcome_key", "select_outputs"]
 
 
 class Grouping(Struct, kw_only=True):
@@ -63,6 +63,13 @@ def group_id(index: int) -> str:
     return letters
 
 
+def outcome_key(record: Record, patterns: Sequence[str] = ()) -> object:
+    """Equal for two records exactly when they belong to one group."""
+    if record.failure is not None:
+        return record.failure.signature
+    return frozenset((output.name, output.digest) for output in select_outputs(record, patterns))
+
+
 def group_records(records: Sequence[Record], patterns: Sequence[str] = ()) -> Grouping:
     """Sort records into groups, numbered in order of first appearance."""
     known: dict[object, str] = {}
@@ -70,11 +77,7 @@ def group_records(records: Sequence[Record], patterns: Sequence[str] = ()) -> Gr
     orders: dict[str, dict[tuple[str, ...], None]] = {}
     examples: dict[str, int] = {}
     for index, record in enumerate(records):
-        key: object
-        if record.failure is not None:
-            key = record.failure.signature
-        else:
-            key = frozenset((output.name, output.digest) for output in select_outputs(record, patterns))
+        key = outcome_key(record, patterns)
         name = known.setdefault(key, group_id(len(known)))
         examples.setdefault(name, index)
         orders.setdefault(name, {})[record.effective_order or record.trial.order] = None

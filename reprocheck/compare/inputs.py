@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from reprocheck.compare.arrays import Source, from_object
+from reprocheck.compare.source import Source
 from reprocheck.compare.files import open_file
 from reprocheck.errors import UsageError
 from reprocheck.model import Record
@@ -46,4 +46,4 @@ def _from_record(record: Record | None, folder: Path, path: Path) -> dict[str, S
     if record is None:
         raise UsageError(f"no trial of `{path}` finished, so there are no outputs to compare")
     objects = ObjectStore(folder / "objects")
-    return {output.name: from_object(objects.path(output.digest)) for output in record.outputs}
+    return {output.name: Source.from_object(objects.path(output.digest)) for output in record.outputs}

@@ -1,4 +1,4 @@
-"""Statistics over differing elements, gathered batch by batch: how far apart, how many of each class, what would pass."""
+"""Statistics over differing elements, gathered batch by batch: how far apart, of which class, what would pass."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Measure:
 
     @property
     def histogram(self) -> dict[str, int]:
-        """Elements per bucket of ULP distance: `1`, `2`, `3-4`, `5-8`, …"""
+        """Elements per bucket of ULP distance, in powers of two: `1`, `2`, `3-4`, `5-8` and so on."""
         labels = ["1", "2"] + [f"{(1 << power - 1) + 1}-{1 << power}" for power in range(2, 65)]
         return {label: int(count) for label, count in zip(labels, self._histogram, strict=True) if count}
 

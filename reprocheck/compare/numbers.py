@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reprocheck.compare.dtypes import DType
-from reprocheck.compare.floats import Bits
+from reprocheck.compare.floats import Bits, Flags
 from reprocheck.compare.scan import Batch
 from reprocheck.compare.source import Bytes
 
 __all__ = ["NAT", "Numbers", "numbers", "part_bits", "within"]
-
-Flags = NDArray[np.bool_]
 
 NAT = -(2**63)
 """Pattern of numpy's "not a time"."""
@@ -53,11 +51,14 @@ def numbers(dtype: DType, batch: Batch) -> Numbers | None:
 
 def within(distance: NDArray[Any], limit: NDArray[np.floating[Any]]) -> Flags:
     """`distance <= limit`, exactly also for uint64 distances; a distance that overflowed is within nothing."""
+    accepted: Flags
     if distance.dtype != np.uint64:
-        return np.isfinite(distance) & (distance <= limit)
-    whole = np.floor(limit)
-    fits = whole < 2.0**64
-    return (whole >= 2.0**64) | (fits & (distance <= np.where(fits, whole, 0.0).astype(np.uint64)))
+        accepted = np.isfinite(distance) & (distance <= limit)
+    else:
+        whole = np.floor(limit)
+        fits = whole < 2.0**64
+        accepted = (whole >= 2.0**64) | (fits & (distance <= np.where(fits, whole, 0.0).astype(np.uint64)))
+    return accepted
 
 
 def part_bits(dtype: DType, rows: Bytes) -> Bits:
@@ -109,7 +110,7 @@ def _floats(dtype: DType, batch: Batch) -> Numbers:
 
 def _any(flags: Flags, dtype: DType) -> Flags:
     """From one flag per part to one per element."""
-    return flags if dtype.parts == 1 else flags.any(axis=1)
+    return flags if dtype.parts == 1 else np.any(flags, axis=1)
 
 
 def _integers(dtype: DType, batch: Batch) -> Numbers:

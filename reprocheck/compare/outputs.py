@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import msgspec
 
-from reprocheck.compare.arrays import Source, compare, from_object
+from reprocheck.compare.arrays import compare
+from reprocheck.compare.source import Source
 from reprocheck.model import Difference, Group, Output, OutputDifference, Tolerance
 from reprocheck.store.objects import ObjectStore
 
@@ -33,7 +34,7 @@ def compare_groups(
 
     @lru_cache(maxsize=None)
     def source(digest: str) -> Source:
-        return from_object(objects.path(digest))
+        return Source.from_object(objects.path(digest))
 
     known: dict[tuple[str, str, str], Difference] = {}
 

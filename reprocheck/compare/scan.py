@@ -45,44 +45,52 @@ def differing_elements(a: Reader, b: Reader, dtype: DType, size: int, chunk_byte
     count = 0
     for start in range(0, size, step):
         stop = min(start + step, size)
-        found = _scan(a.read(start, stop), b.read(start, stop), dtype, start)
+        for found in _scan(a.read(start, stop), b.read(start, stop), dtype, start):
+            waiting.append(found)
+            count += len(found)
+            if count >= _BATCH:
+                yield _joined(waiting)
+                waiting, count = [], 0
         a.release(stop)
         b.release(stop)
-        if found is None:
-            continue
-        waiting.append(found)
-        count += len(found)
-        if count >= _BATCH:
-            yield from _split(_joined(waiting))
-            waiting, count = [], 0
     if waiting:
-        yield from _split(_joined(waiting))
+        yield _joined(waiting)
 
 
-def _scan(a: Bytes, b: Bytes, dtype: DType, start: int) -> Batch | None:
-    """The differing elements of one chunk that begins at element `start`."""
-    words = len(a) // 8 * 8
-    hits = np.flatnonzero(_aligned(a[:words].view(_WORD)) != _aligned(b[:words].view(_WORD)))
-    if not len(hits) and a[words:].tobytes() == b[words:].tobytes():
-        return None
+def _scan(a: Bytes, b: Bytes, dtype: DType, start: int) -> Iterator[Batch]:
+    """The differing elements of one chunk that begins at element `start`, at most `_BATCH` at a time."""
     itemsize = dtype.itemsize
     unit = itemsize if itemsize in (1, 2, 4, 8) else 8 if itemsize % 8 == 0 else 1
+    words = len(a) // 8 * 8
+    hits = np.flatnonzero(_aligned(a[:words].view(_WORD)) != _aligned(b[:words].view(_WORD)))
+    tail = a[words:].tobytes() != b[words:].tobytes()
+    if not len(hits) and not tail:
+        return
     raw_a, raw_b = (_aligned(side.view(f"u{unit}")) for side in (a, b))
-    if unit < 8:
-        lanes = 8 // unit
-        hits = (hits[:, np.newaxis] * lanes + np.arange(lanes)).reshape(-1)
-        hits = np.concatenate([hits, np.arange(words // unit, len(raw_a))])
-        hits = hits[raw_a[hits] != raw_b[hits]]
-    if itemsize == unit:
-        rows_a, rows_b = (raw[hits].view(np.uint8).reshape(-1, unit) for raw in (raw_a, raw_b))
-    else:
-        hits //= itemsize // unit
-        hits = hits[np.diff(hits, prepend=-1) > 0]
-        rows_a, rows_b = (side.reshape(-1, itemsize)[hits] for side in (a, b))
-    if dtype.form is not None and dtype.form.integer_bit:
-        different = (rows_a[:, :10] != rows_b[:, :10]).any(axis=1)
-        hits, rows_a, rows_b = hits[different], rows_a[different], rows_b[different]
-    return Batch(hits + start, rows_a, rows_b) if len(hits) else None
+    # Words to units; the few units after the last whole word ride along with the last slice.
+    lanes = 8 // unit
+    per_slice = _BATCH // lanes
+    last = -1
+    for at in range(0, max(1, len(hits)), per_slice):
+        units = hits[at : at + per_slice]
+        if lanes > 1:
+            units = (units[:, np.newaxis] * lanes + np.arange(lanes)).reshape(-1)
+            if tail and at + per_slice >= len(hits):
+                units = np.concatenate([units, np.arange(words // unit, len(raw_a))])
+            units = units[raw_a[units] != raw_b[units]]
+        if itemsize == unit:
+            found = units
+            rows_a, rows_b = (raw[found].view(np.uint8).reshape(-1, unit) for raw in (raw_a, raw_b))
+        else:
+            found = units // (itemsize // unit)
+            # Several units of one element, perhaps cut apart by a slice's end, are one difference.
+            found, last = found[np.diff(found, prepend=last) > 0], int(found[-1]) if len(found) else last
+            rows_a, rows_b = (side.reshape(-1, itemsize)[found] for side in (a, b))
+        if dtype.form is not None and dtype.form.integer_bit:
+            different = (rows_a[:, :10] != rows_b[:, :10]).any(axis=1)
+            found, rows_a, rows_b = found[different], rows_a[different], rows_b[different]
+        if len(found):
+            yield Batch(found + start, rows_a, rows_b)
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:
@@ -98,9 +106,3 @@ def _joined(batches: list[Batch]) -> Batch:
         np.concatenate([batch.a for batch in batches]),
         np.concatenate([batch.b for batch in batches]),
     )
-
-
-def _split(batch: Batch) -> Iterator[Batch]:
-    for start in range(0, len(batch), _BATCH):
-        part = slice(start, start + _BATCH)
-        yield Batch(batch.index[part], batch.a[part], batch.b[part])

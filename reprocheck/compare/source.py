@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reprocheck.compare.dtypes import DType, from_storage, lookup
 from reprocheck.errors import StoreError
-from reprocheck.store.safetensors import SafetensorsFile, Tensor, read_header
+from reprocheck.store.safetensors import SafetensorsFile, map_bytes, read_header
 
 __all__ = ["OBJECT_TENSOR", "Reader", "Source"]
 
@@ -38,7 +38,7 @@ class Reader(Protocol):
         ...
 
     def release(self, stop: int) -> None:
-        """A promise that elements before `stop` are read again at most singly."""
+        """Say that elements before `stop` were passed, so that mapped pages may go; reading them still works."""
         ...
 
 
@@ -80,7 +80,12 @@ class Source:
             logical, shape = from_storage(tensor.code, tensor.shape, dtype)
         except ValueError as error:
             raise StoreError(f"{file.path}: tensor {name[:80]!r} {error}; store it in another dtype.") from None
-        return cls(logical, shape, lambda: _Mapped.of(file, tensor, logical.itemsize))
+        return cls.from_mapped(file.path, tensor.start, logical, shape)
+
+    @classmethod
+    def from_mapped(cls, path: Path, offset: int, dtype: DType, shape: tuple[int, ...]) -> Source:
+        """Elements in C order and little-endian from byte `offset` of a file, mapped when opened."""
+        return cls(dtype, shape, lambda: _Mapped(path, offset, math.prod(shape), dtype.itemsize))
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any], dtype: str | None = None) -> Source:
@@ -97,10 +102,10 @@ class Source:
         if logical is None or logical.itemsize == 0:
             raise TypeError(f"has dtype {dtype or array.dtype}, which reprocheck does not compare")
         shape = array.shape
-        if dtype is not None and logical.itemsize != array.dtype.itemsize:
+        if logical.itemsize != array.dtype.itemsize:
             units = logical.itemsize // array.dtype.itemsize
             if not shape or shape[-1] != units:
-                raise TypeError(f"has shape {shape}, whose last axis is not the {units} units of a {dtype}")
+                raise TypeError(f"has shape {shape}, whose last axis is not the {units} units of a {logical.name}")
             shape = shape[:-1]
         return cls(logical, shape, lambda: _Held(array, logical.itemsize))
 
@@ -120,18 +125,13 @@ def _logical(dtype: np.dtype[Any]) -> DType | None:
 class _Mapped:
     """A tensor's bytes in a map of its file."""
 
-    def __init__(self, mapped: mmap.mmap | None, data: memoryview, offset: int, itemsize: int) -> None:
-        """`data` begins at byte `offset` of `mapped`."""
-        self._map = mapped
+    def __init__(self, path: Path, offset: int, size: int, itemsize: int) -> None:
+        """Map `size` elements from byte `offset` on; raises `StoreError` if they are not there (any more)."""
+        self._map, data = map_bytes(path, offset, offset + size * itemsize)
         self._bytes: Bytes = np.frombuffer(data, np.uint8)
         self._offset = offset
         self._itemsize = itemsize
         self._released = 0
-
-    @classmethod
-    def of(cls, file: SafetensorsFile, tensor: Tensor, itemsize: int) -> _Mapped:
-        mapped, data = file.map(tensor)
-        return cls(mapped, data, tensor.start, itemsize)
 
     def read(self, start: int, stop: int) -> Bytes:
         return self._bytes[start * self._itemsize : stop * self._itemsize]

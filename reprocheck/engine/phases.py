@@ -12,7 +12,7 @@ import msgspec
 
 from reprocheck.engine.process import Exit
 from reprocheck.errors import HarnessError, StoreError
-from reprocheck.model import Event, Failure, NotCompared, Output, Record, Snapshot, Struct, Trial
+from reprocheck.model import Event, Failure, NotCompared, Record, Snapshot, Struct, Trial
 
 __all__ = ["RawOutput", "RawRecord", "finish", "read_phases"]
 
@@ -94,11 +94,6 @@ def finish(trial: Trial, folder: Path, end: Exit) -> RawRecord:
         for line in by_kind.get("output", [])
     )
     return RawRecord(record=record, outputs=outputs)
-
-
-def with_outputs(record: Record, outputs: tuple[Output, ...]) -> Record:
-    """`record` with its outputs as stored."""
-    return msgspec.structs.replace(record, outputs=outputs)
 
 
 def _pulled_in(by_kind: dict[str, list[dict[str, Any]]]) -> dict[str, str]:

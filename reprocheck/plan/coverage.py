@@ -14,19 +14,26 @@ from typing import NamedTuple
 
 from reprocheck.model import Struct
 
-__all__ = ["Coverage", "Gain", "Tally", "best_first", "coverage"]
+__all__ = ["Coverage", "Gain", "Share", "Tally", "best_first", "coverage"]
+
+
+class Share(NamedTuple):
+    """So many of so many."""
+
+    covered: int
+    total: int
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """What a list of orders covers; each field is (covered, of how many)."""
+    """What a list of orders covers."""
 
-    pairs: tuple[int, int]
+    pairs: Share
     """Ordered pairs: `a` somewhere before `b`."""
-    triples: tuple[int, int]
+    triples: Share
     """Ordered triples: `a` somewhere before `b` somewhere before `c`."""
-    firsts: tuple[int, int]
+    firsts: Share
     """Subjects that come first in some order."""
-    adjacencies: tuple[int, int]
+    adjacencies: Share
     """Ordered pairs with nothing in between: `a` directly before `b`."""
 
 
@@ -84,10 +91,10 @@ class Tally:
         """The totals so far."""
         n = self._n
         return Coverage(
-            pairs=(_count(self._before), n * (n - 1)),
-            triples=(sum(map(_count, self._triples)), n * (n - 1) * (n - 2)),
-            firsts=(self._first.bit_count(), n),
-            adjacencies=(_count(self._adjacent), n * (n - 1)),
+            pairs=Share(_count(self._before), n * (n - 1)),
+            triples=Share(sum(map(_count, self._triples)), n * (n - 1) * (n - 2)),
+            firsts=Share(self._first.bit_count(), n),
+            adjacencies=Share(_count(self._adjacent), n * (n - 1)),
         )
 
 

@@ -141,16 +141,15 @@ def _sample_size(spec: str) -> int:
 
 def _read(spec: str, own: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The orders in a file, checked line by line."""
-    path = Path(spec)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (FileNotFoundError, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise UsageError(f"`{spec}` is not text in UTF-8: write one order a line, e.g. `cupy,torch`.") from None
+        lines = Path(spec).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise UsageError(f"`{spec}` is not text in UTF-8: write one order a line, e.g. `cupy,torch`.") from None
+    except (OSError, ValueError) as error:
+        if spec and isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise UsageError(f"can't read the orders in `{spec}` ({error.strerror}): name a readable file.") from None
         hint = did_you_mean(spec, _NAMES, f"; the designs are {_names(_NAMES)}.")
         raise UsageError(f"`{spec}` is neither a design of orders nor a file{hint}") from None
-    except OSError as error:
-        raise UsageError(f"can't read the orders in `{spec}` ({error.strerror}): name a readable file.") from None
     orders = []
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()

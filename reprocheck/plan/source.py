@@ -123,7 +123,7 @@ def locate(parts: Sequence[str], folders: Iterable[Path]) -> Located:
 
 
 def _step(part: str, folders: Iterable[Path]) -> tuple[Path | None, Path | None, list[Path]]:
-    """(the folder that holds `part`, its file if it isn't a namespace package, the folders that hold what is inside)."""
+    """(the folder that holds `part`, its file unless it is a namespace package, the folders with what is inside)."""
     spaces = []
     for folder in folders:
         package, module = folder / part / "__init__.py", folder / f"{part}.py"

@@ -17,11 +17,14 @@ from reprocheck.plan.source import check_function, locate, parse
 __all__ = ["Found", "SubjectsFound", "find_subjects"]
 
 # Standard library modules of some Python from 3.9 on that this one may not know any more (or yet).
-_OTHER_STDLIB = set(
-    "aifc annotationlib asynchat asyncore audioop binhex cgi cgitb chunk compression crypt distutils formatter imghdr "
-    "imp lib2to3 mailcap msilib nis nntplib ossaudiodev parser pipes smtpd sndhdr spwd sunau symbol telnetlib tomllib "
-    "uu xdrlib".split(" ")
-)
+# fmt: off
+_OTHER_STDLIB = {
+    "aifc", "annotationlib", "asynchat", "asyncore", "audioop", "binhex", "cgi", "cgitb", "chunk",
+    "compression", "crypt", "distutils", "formatter", "imghdr", "imp", "lib2to3", "mailcap", "msilib", "nis",
+    "nntplib", "ossaudiodev", "parser", "pipes", "smtpd", "sndhdr", "spwd", "sunau", "symbol", "telnetlib",
+    "tomllib", "uu", "xdrlib",
+}
+# fmt: on
 _NO_SUBJECTS = sys.stdlib_module_names | _OTHER_STDLIB | {"__future__", "__main__", "reprocheck"}
 _SHARED_FOLDERS = ("site-packages", "dist-packages")  # what lies there is installed, not the workload's own
 

@@ -92,7 +92,5 @@ def _function(text: str, name: str) -> str:
     if not name.strip():
         raise UsageError(f"`{text}` names no function after the colon: write e.g. `{text}step`.")
     if not name.isidentifier():
-        raise UsageError(
-            f"`{name}` in `{text}` can't name a function at a file's top level: write e.g. `train.py::step`."
-        )
+        raise UsageError(f"`{name}` in `{text}` can't name a top-level function: write e.g. `train.py::step`.")
     return name

@@ -211,21 +211,19 @@ def passing(tolerances: list[Tolerance | None]) -> str:
     """The smallest single tolerance under which all would agree, in words."""
     if any(item is None for item in tolerances):
         return "none (NaN, infinity, shape, dtype or name changes)"
+    from reprocheck.compare.tolerance import round_up
+
     known = [item for item in tolerances if item is not None]
     rtol, atol = max(item.rtol for item in known), max(item.atol for item in known)
     ulp = max(item.ulp for item in known)
     choices = []
     if rtol != float("inf"):
-        choices.append(f"--rtol {rtol:.3g}" if _round_trips(rtol) else f"--rtol {rtol!r}")
+        choices.append(f"--rtol {round_up(rtol, 3)}")
     if atol != float("inf"):
-        choices.append(f"--atol {atol!r}" if not _round_trips(atol) else f"--atol {atol:.3g}")
+        choices.append(f"--atol {round_up(atol, 3)}")
     if ulp:
         choices.append(f"--ulp {ulp}")
     return ", or ".join(choices)
-
-
-def _round_trips(value: float) -> bool:
-    return float(f"{value:.3g}") >= value
 
 
 def _failures(study: Study, console: Console) -> None:

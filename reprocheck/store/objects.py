@@ -8,7 +8,10 @@ from pathlib import Path
 
 from reprocheck.errors import StoreError
 
-__all__ = ["ObjectStore", "digest_file"]
+__all__ = ["ARRAY", "TRACE", "ObjectStore", "digest_file"]
+
+ARRAY = ".safetensors"
+TRACE = ".jsonl"
 
 _CHUNK = 1 << 20
 
@@ -26,17 +29,17 @@ class ObjectStore:
         """`folder` is created when the first object arrives."""
         self._folder = folder
 
-    def path(self, digest: str) -> Path:
+    def path(self, digest: str, suffix: str = ARRAY) -> Path:
         """Where the object lies. Raises `StoreError` for anything that is not a digest."""
         algorithm, _, name = digest.partition(":")
         if algorithm != "sha256" or len(name) != 64 or not set(name) <= set("0123456789abcdef"):
             raise StoreError(f"`{digest[:80]}` is not an object digest; the run folder is damaged")
-        return self._folder / name[:2] / f"{name[2:]}.safetensors"
+        return self._folder / name[:2] / f"{name[2:]}{suffix}"
 
-    def take(self, file: Path) -> str:
+    def take(self, file: Path, suffix: str = ARRAY) -> str:
         """Move `file` into the store (or drop it, if its bytes are there already); returns its digest."""
         digest = digest_file(file)
-        target = self.path(digest)
+        target = self.path(digest, suffix)
         if target.exists():
             file.unlink()
         else:

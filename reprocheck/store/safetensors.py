@@ -18,7 +18,7 @@ from typing import BinaryIO, NoReturn
 
 from reprocheck.errors import StoreError
 
-__all__ = ["MAX_HEADER", "SafetensorsFile", "Tensor", "read_header"]
+__all__ = ["MAX_HEADER", "SafetensorsFile", "Tensor", "map_bytes", "read_header"]
 
 MAX_HEADER = 100_000_000
 """Longest header the format's own library accepts."""
@@ -48,25 +48,11 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class SafetensorsFile:
-    """A checked header. The data stays on disk until `map` is called."""
+    """A checked header; the data stays on disk until `map_bytes` is asked for it."""
 
     path: Path
     metadata: dict[str, str]
     tensors: dict[str, Tensor]
-
-    def map(self, tensor: Tensor) -> tuple[mmap | None, memoryview]:
-        """A fresh read-only map of the whole file, and the tensor's bytes in it; no map for an empty tensor.
-
-        Raises:
-            StoreError: the file is gone or shorter than it was.
-        """
-        if tensor.start == tensor.stop:
-            return None, memoryview(b"")
-        with _opened(self.path) as (file, size):
-            if size < tensor.stop:
-                raise StoreError(f"{self.path} became shorter while it was read; compare again when it is complete.")
-            mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
-        return mapped, memoryview(mapped)[tensor.start : tensor.stop]
 
 
 def read_header(path: Path, *, max_header: int = MAX_HEADER) -> SafetensorsFile:
@@ -97,13 +83,28 @@ def read_header(path: Path, *, max_header: int = MAX_HEADER) -> SafetensorsFile:
     return SafetensorsFile(path, metadata, tensors)
 
 
+def map_bytes(path: Path, start: int, stop: int) -> tuple[mmap | None, memoryview]:
+    """A fresh read-only map of the whole file, and its bytes `start` to `stop`; no map where these are equal.
+
+    Raises:
+        StoreError: the file can't be read or is shorter than that.
+    """
+    if start == stop:
+        return None, memoryview(b"")
+    with _opened(path) as (file, size):
+        if size < stop:
+            raise StoreError(f"{path} became shorter while it was read; compare again when it is complete.")
+        mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+    return mapped, memoryview(mapped)[start:stop]
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     """The open file and its size. Only regular files: opening a pipe or device could block or act."""
     try:
         # O_NONBLOCK: a pipe put in a file's place must not hang the reader.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
+        with os.fdopen(fd, "rb") as file:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 raise StoreError(f"{path} is not a regular file; name a .safetensors file.")

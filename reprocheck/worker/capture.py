@@ -5,7 +5,7 @@ are loaded at start and obey the strict import rule; the others are loaded after
 that latch or load something run only at t3, when the outputs are on disk.
 """
 
-import importlib
+import sys
 import time
 
 from . import snapshot
@@ -21,9 +21,13 @@ class Capture:
         self._loaded = {}
         self._late = False
         for name in snapshot.EARLY:
-            self._loaded[name] = importlib.import_module("_reprocheck_worker.snapshot." + name)
-        self._events = importlib.import_module("_reprocheck_worker.events")
-        self._events.start()
+            self._loaded[name] = _reader(name)
+            # A subject that walks sys.modules should meet as little of us as can be.
+            del sys.modules["_reprocheck_worker.snapshot." + name]
+        from . import events
+
+        self._events = events
+        events.start()
 
     def snapshot(self, phase):
         """Read every reader of `phase` (`t0`, `t1:<subject>`, `t2`, `t3`) and write the snapshot."""
@@ -43,10 +47,16 @@ class Capture:
         names = snapshot.LATE if stage == "t2" else snapshot.LATE + snapshot.LAST
         for name in names:
             if name not in self._loaded:
-                self._loaded[name] = importlib.import_module("_reprocheck_worker.snapshot." + name)
+                self._loaded[name] = _reader(name)
         for path in self._extra:
             if path not in self._loaded:
                 self._loaded[path] = _probe(path)
+
+
+def _reader(name):
+    full = "_reprocheck_worker.snapshot." + name
+    __import__(full)
+    return sys.modules[full]
 
 
 def _read(module):

@@ -222,16 +222,30 @@ class _Symbols:
             if not bloom_words or bloom_words > _MANY * 64 or self._buckets > _MANY * 64:
                 raise ElfError("the GNU hash table at %#x makes no sense" % self._table)
             # Small filters are kept: whether an object exports any of forty names then costs one read.
-            self._bloom = memory.words(self._table + 16, bloom_words) if bloom_words <= 512 else bloom_words
+            self._bloom = memory.words(self._table + 16, bloom_words).tolist() if bloom_words <= 512 else bloom_words
             self._chains = self._table + 16 + 8 * bloom_words + 4 * self._buckets
 
     def find(self, memory, name, gnu=None):
-        """`(index, value)` of a defined symbol, or None. `gnu` is its GNU hash, if it is known already."""
+        """`(index, value, info)` of a defined symbol, or None. `gnu` is its GNU hash, if it is known already."""
         if self._table is None or not self._buckets:
             return None
         if self._gnu:
             return self._find_gnu(memory, name, gnu_hash(name) if gnu is None else gnu)
         return self._find_sysv(memory, name)
+
+    def exported(self, memory, names):
+        """Those of `names` (name -> GNU hash) that are defined here."""
+        if self._table is None or not self._buckets:
+            return []
+        if not self._gnu or isinstance(self._bloom, int):
+            return [name for name, value in names.items() if self.find(memory, name, value)]
+        bloom, size, shift = self._bloom, len(self._bloom), self._bloom_shift
+        return [
+            name
+            for name, value in names.items()
+            if (bloom[(value >> 6) % size] >> (value & 63)) & (bloom[(value >> 6) % size] >> ((value >> shift) & 63)) & 1
+            and self.find(memory, name, value)
+        ]
 
     def _find_gnu(self, memory, name, value):
         bloom = self._bloom
@@ -279,7 +293,7 @@ class _Symbols:
         raw = name.encode() + b"\0"
         if memory.some(self.strings + int.from_bytes(entry[:4], "little"), len(raw)) != raw:
             return None
-        return index, int.from_bytes(entry[8:16], "little")
+        return index, int.from_bytes(entry[8:16], "little"), entry[4]
 
 
 class Owners:

@@ -82,7 +82,7 @@ MARKERS = {
     "cusparselt": ("cusparseLtInit",),
     "cutensor": ("cutensorCreate",),
     "fftw": ("fftw_execute", "fftwf_execute"),
-    "lapack": ("sgesv_", "dgesv_64_", "scipy_sgesv_64_", "scipy_sgesv_"),
+    "lapack": ("sgetrf_", "sgesv_", "dgesv_64_", "scipy_sgesv_64_", "scipy_sgesv_"),
     "malloc": ("malloc",),
     "mkl": ("MKL_Get_Version_String", "mkl_get_version_string"),
     "nccl": ("ncclCommInitRank",),

@@ -1,10 +1,9 @@
 """One trial, start to end: subjects in order, snapshots between them, the workload, its outputs.
 
-Each step is written to `phases.jsonl` as it happens, so a crash still says where. Only `importlib`,
-`posix` and raw `/proc` reads are used before the last subject; everything else is loaded afterwards.
+Each step is written to `phases.jsonl` as it happens, so a crash still says where. Only what is part of the
+interpreter and raw `/proc` reads are used before the last subject; everything else is loaded afterwards.
 """
 
-import importlib
 import posix
 import sys
 import time
@@ -55,6 +54,13 @@ def run(job, start):
         sys.exit(status)
 
 
+def _sibling(name):
+    """A module of the worker, loaded when it is first needed."""
+    name = "_reprocheck_worker." + name
+    __import__(name)
+    return sys.modules[name]
+
+
 def _catch_crashes(folder):
     """Have faulthandler write the stack of a crash next to the phases (a C module, no shared object)."""
     try:
@@ -74,9 +80,9 @@ def _trial(job, lines):
 
     capture = actions = None
     if job["capture"]:
-        capture = importlib.import_module("_reprocheck_worker.capture").Capture(job, lines)
+        capture = _sibling("capture").Capture(job, lines)
     if job["actions"]:
-        actions = importlib.import_module("_reprocheck_worker.actions").Actions(job["actions"], lines)
+        actions = _sibling("actions").Actions(job["actions"], lines)
     effective = [name for name in subjects if name in sys.modules]
     lines.write("ready", preloaded=list(effective), modules=len(sys.modules))
     if actions:
@@ -105,7 +111,9 @@ def _subject(name, position, subjects, effective, lines):
     else:
         where = "importing " + name
     try:
-        importlib.import_module(name)
+        # What an `import` statement calls; `importlib.import_module` would load four modules and pass by a hook
+        # that somebody put into builtins.
+        __import__(name)
     except BaseException as error:
         raise Fault("exception", where, error, name) from error
     if not already:
@@ -117,8 +125,8 @@ def _subject(name, position, subjects, effective, lines):
 
 
 def _workload(job, lines, capture, sink, actions):
-    workload = importlib.import_module("_reprocheck_worker.workload")
-    outputs = importlib.import_module("_reprocheck_worker.outputs")
+    workload = _sibling("workload")
+    outputs = _sibling("outputs")
     writer = outputs.Writer(job["folder"] + "/arrays", lines)
     sink.attach(writer)
     if capture:
@@ -130,7 +138,7 @@ def _workload(job, lines, capture, sink, actions):
         _step("target", "carrying out an intervention before the workload", actions.at, "workload")
     trace = None
     if job["trace"]:
-        trace = importlib.import_module("_reprocheck_worker.trace").start(job, lines)
+        trace = _sibling("trace").start(job, lines)
     lines.write("workload")
     try:
         value, is_script = call()

@@ -9,7 +9,7 @@ __all__ = ["EARLY", "LAST", "LATE"]
 EARLY = ("environ", "libraries", "process", "fp", "modules")
 """Read at t0 and after each subject. Only builtins, `sys`, `posix` and raw `/proc` reads."""
 
-LATE = ()
+LATE = ("objects", "bindings", "torch_state", "numpy_state", "cupy_state", "fp_control", "openmp", "blas", "patches")
 """Read before the workload and after its outputs; they freeze nothing, load no library and start no thread."""
 
 LAST = ()

@@ -8,7 +8,7 @@ from .. import elf
 __all__ = ["name", "phases", "read"]
 
 name = "libraries"
-phases = ("t0", "t1")
+phases = ("t0", "t1", "t2", "t3")
 
 _seen = set()
 
