@@ -13,8 +13,9 @@ from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import Resolved, layers_for, merge, script_block
 from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
+from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.errors import UsageError
-from reprocheck.line import Progress, Request, run
+from reprocheck.line import Request, run
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
 from reprocheck.plan.subjects import find_subjects
@@ -125,7 +126,8 @@ def check(
     folder = _folder(out, resume=resume, here=here, target=place)
     with RunWriter(folder, spec, resume=resume) as writer:
         engine = LocalEngine(job, writer.scratch, jobs=settings.jobs or default_jobs())
-        study = run(request, writer, engine, tolerance_for(settings.tolerance), progress)
+        runner = Runner(writer, engine, progress or Silent())
+        study = run(request, runner, tolerance_for(settings.tolerance))
         writer.finish(study)
     return study
 
@@ -152,7 +154,9 @@ def _subjects(target: Target, resolved: Resolved, base: Mapping[str, str], here:
     search = [folder, *filter(None, base.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
     found = find_subjects(target, search)
     if not found.subjects:
-        raise UsageError(f"`{target.text}` imports no package whose order could matter; name the subjects with --imports a,b")
+        raise UsageError(
+            f"`{target.text}` imports no package whose order could matter; name the subjects with --imports a,b"
+        )
     return tuple(found.subjects), "the workload's own imports"
 
 
@@ -211,4 +215,3 @@ def _folder(out: str | Path | None, *, resume: bool, here: Path, target: Target)
                 return folder.with_name(folder.name.removesuffix(PARTIAL))
         raise UsageError(f"no unfinished run of `{target.text}` in {RUNS}; name one with --out, or leave --resume out")
     return new_run_folder(root, target.text)
-

@@ -20,22 +20,37 @@ def headline(study: Study) -> str:
     differing = sum(1 for output in study.outputs if output.differs)
     text = f"{study.verdict}: "
     if study.verdict == "identical":
-        bound = f"0 of {noise.trials} runs differed, so under {noise.bound:.0%} would at 95 %" if noise.bound is not None else ""
+        bound = (
+            f"0 of {noise.trials} runs differed, so under {noise.bound:.0%} would at 95 %"
+            if noise.bound is not None
+            else ""
+        )
         return text + f"{_count(total, 'output')} equal bit for bit in {_count(len(arms), 'order')} ({bound})"
     if study.verdict == "within-tolerance":
-        return text + f"{differing} of {_count(total, 'output')} differ in bits, all within the tolerance, over {_count(len(arms), 'order')}"
+        return (
+            text
+            + f"{differing} of {_count(total, 'output')} differ in bits, all within the tolerance, over {_count(len(arms), 'order')}"
+        )
     if study.verdict == "fails-everywhere":
-        return text + f"{study.groups[0].outcome}, in {'every order' if len(arms) > 1 else 'the only order'} ({_count(noise.trials, 'run')})"
+        return (
+            text
+            + f"{study.groups[0].outcome}, in {'every order' if len(arms) > 1 else 'the only order'} ({_count(noise.trials, 'run')})"
+        )
     if study.verdict == "fails-in-some-orders":
         failing = next(arm for arm in arms if arm.failures == arm.trials)
         fine = next(arm for arm in arms if arm.failures == 0)
         outcome = next(group.outcome for group in study.groups if group.id == failing.groups[0])
-        return text + f"`{order_text(failing.order)}`: {outcome}; `{order_text(fine.order)}` does not ({_runs(arms)}, {_p(study)})"
+        return (
+            text
+            + f"`{order_text(failing.order)}`: {outcome}; `{order_text(fine.order)}` does not ({_runs(arms)}, {_p(study)})"
+        )
     if study.verdict == "inconclusive":
         return text + study.reason
     what = f"{differing} of {_count(total, 'output')} differ" if differing else "outcomes differ"
     if study.verdict == "noisy":
-        return text + f"{what} between identical runs; the order explains nothing beyond that ({_runs(arms)}, {_p(study)})"
+        return (
+            text + f"{what} between identical runs; the order explains nothing beyond that ({_runs(arms)}, {_p(study)})"
+        )
     first = arms[0]
     other = next((arm for arm in arms if arm.group != first.group or arm.groups != first.groups), arms[-1])
     where = f"{what} between `{order_text(other.order)}` and `{order_text(first.order)}`"

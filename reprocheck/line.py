@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -16,22 +14,20 @@ from reprocheck.compare.groups import Grouping, group_records, left_out, select_
 from reprocheck.compare.noise import permutation_p, repeats_needed, rule_of_three
 from reprocheck.compare.outputs import compare_groups
 from reprocheck.compare.verdict import ALPHA, EXIT_CODES, Judgement, judge
-from reprocheck.engine.local import LocalEngine
-from reprocheck.engine.phases import RawRecord
+from reprocheck.engine.runner import Runner
 from reprocheck.errors import EXIT_DIVERGENCE, UsageError
 from reprocheck.explain.state import state_differences
 from reprocheck.headline import headline
-from reprocheck.model import Arm, Noise, Output, OutputDifference, Record, Struct, Study, Target, Tolerance, Trial
+from reprocheck.model import Arm, Noise, OutputDifference, Record, Struct, Study, Target, Tolerance, Trial
 from reprocheck.plan.rounds import distinct_orders, first_pass, presence_pass, repeats
-from reprocheck.store.objects import TRACE
-from reprocheck.store.run import RunWriter, storage_errors
+from reprocheck.store.run import RunWriter
 
-__all__ = ["Progress", "Request", "Silent", "execute", "run"]
+__all__ = ["Request", "run"]
 
 Order = tuple[str, ...]
 
 
-class Request(Struct, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True):
     """One question, fully decided: nothing is looked up after this."""
 
     target: Target
@@ -53,118 +49,54 @@ class Request(Struct, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Progress(Protocol):
-    """What a front end is told while trials run."""
-
-    def expect(self, trials: int) -> None:
-        """So many trials more are planned."""
-
-    def ended(self, record: Record) -> None:
-        """A trial ended (or was found in the journal)."""
-
-    def note(self, text: str) -> None:
-        """Something worth a line."""
-
-
-class Silent:
-    """Progress for callers that show none."""
-
-    def expect(self, trials: int) -> None:
-        """Say nothing."""
-
-    def ended(self, record: Record) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
-
-
-def run(
-    request: Request,
-    writer: RunWriter,
-    engine: LocalEngine,
-    tolerance_for: Callable[[str], Tolerance],
-    progress: Progress | None = None,
-) -> Study:
-    """Run the trials and return the study; every record is in `writer` when this returns or raises.
+def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Tolerance]) -> Study:
+    """Run the trials and return the study; every record is stored when this returns or raises.
 
     Raises `UsageError` for a question that can't be asked (unknown function, subject not installed, nothing
     recorded, unsupported output) and `HarnessError` when the instrument fails.
     """
-    progress = progress or Silent()
     begin, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
     records: list[Record] = []
 
     def more(trials: Sequence[Trial]) -> None:
-        records.extend(execute(trials, writer, engine, progress))
+        records.extend(runner.run(trials))
 
     more(first_pass(request.orders))
     _refuse_bad_input(request, records)
     stands = distinct_orders(records)
     orders = tuple(order for order in request.orders if stands[order] == order)
     if request.presence:
-        more(presence_pass(request.subjects, 1))
+        more(presence_pass(request.subjects, min(2, request.repeat)))
     planned = request.repeat
     if request.observer and planned == 1:
         planned = 2
     more(repeats(orders, 1, planned, planned, observer=request.observer))
 
-    view = _view(request, records, orders, writer, tolerance_for)
+    view = _view(request, records, orders, runner.writer, tolerance_for)
     done = planned
-    while not view.judgement.settled and done < request.max_repeat:
+    while done < request.max_repeat:
+        if view.judgement.settled and _observer(records, orders, request) != "unclear":
+            break
         # Stable: jump to where the test can be convinced. Unstable: all that is allowed, once.
         enough = repeats_needed(len(orders), ALPHA) if view.judgement.stable else request.max_repeat
         goal = min(request.max_repeat, max(enough, done + 1))
-        progress.note(f"{view.judgement.reason.partition(';')[0]}: repeating each order {goal - done} more times")
+        runner.progress.note(
+            f"{view.judgement.reason.partition(';')[0]}: repeating each order {goal - done} more times"
+        )
         more(repeats(orders, done, goal, planned, observer=request.observer))
         done = goal
-        view = _view(request, records, orders, writer, tolerance_for)
+        view = _view(request, records, orders, runner.writer, tolerance_for)
 
     observer = _observer(records, orders, request)
     if observer == "differs":
-        progress.note("capturing state changes the outputs: judging by the runs without capture")
+        runner.progress.note("capturing state changes the outputs: judging by the runs without capture")
         bare = max(repeats_needed(len(orders), ALPHA), request.repeat)
         have = min(_count(records, order, capture=False) for order in orders)
         extra = [Trial(order=order, repeat=done + n, capture=False) for n in range(bare - have) for order in orders]
         more(extra)
-        view = _view(request, records, orders, writer, tolerance_for, bare_only=True)
+        view = _view(request, records, orders, runner.writer, tolerance_for, bare_only=True)
 
-    return _study(request, records, view, stands, observer, writer, begin, started)
-
-
-def execute(
-    trials: Sequence[Trial], writer: RunWriter, engine: LocalEngine, progress: Progress
-) -> list[Record]:
-    """Run what the journal does not have yet; records in the order of `trials`."""
-    found = {index: writer.done(trial) for index, trial in enumerate(trials)}
-    todo = [trial for index, trial in enumerate(trials) if found[index] is None]
-    progress.expect(len(trials))
-    for record in found.values():
-        if record is not None:
-            progress.ended(record)
-
-    def keep(raw: RawRecord, folder: Path) -> Record:
-        with storage_errors(writer.folder):
-            outputs = tuple(
-                Output(
-                    name=item.name,
-                    dtype=item.dtype,
-                    shape=item.shape,
-                    nbytes=item.nbytes,
-                    digest=writer.objects.take(folder / "arrays" / item.file),
-                    python=item.python,
-                )
-                for item in raw.outputs
-            )
-            trace = folder / "trace.jsonl"
-            digest = writer.objects.take(trace, TRACE) if trace.exists() else None
-        return msgspec.structs.replace(raw.record, outputs=outputs, trace=digest)
-
-    for record in engine.run(todo, keep):
-        writer.add(record)
-        progress.ended(record)
-    ran = [record if record is not None else writer.done(trials[index]) for index, record in found.items()]
-    return [record for record in ran if record is not None]
+    return _study(request, records, view, stands, observer, runner.writer, begin, started)
 
 
 def _refuse_bad_input(request: Request, records: Sequence[Record]) -> None:
@@ -193,7 +125,7 @@ def _refuse_bad_input(request: Request, records: Sequence[Record]) -> None:
         )
 
 
-class _View(Struct, kw_only=True):
+class _View(Struct, frozen=True, kw_only=True):
     """What the records say at one moment."""
 
     counted: tuple[Record, ...]
@@ -216,25 +148,22 @@ def _view(
     if bare_only:
         counted = [record for record in counted if not record.trial.capture]
     # The reference order's trials first, so that its group is A.
-    counted.sort(key=lambda record: (orders.index(record.trial.order) if record.trial.order in orders else len(orders)))
+    counted.sort(key=lambda record: orders.index(record.trial.order) if record.trial.order in orders else len(orders))
     grouping = group_records(counted, request.outputs)
     outcomes = {
-        order: tuple(g for g, r in zip(grouping.ids, counted, strict=True) if r.trial.order == order) for order in orders
+        order: tuple(g for g, r in zip(grouping.ids, counted, strict=True) if r.trial.order == order)
+        for order in orders
     }
     by_group = {
         group.id: {o.name: o for o in select_outputs(counted[grouping.examples[group.id]], request.outputs)}
         for group in grouping.groups
         if group.failure is None
     }
-    differences, groups = compare_groups(
-        grouping.groups, by_group, grouping.reference(), writer.objects, tolerance_for
-    )
+    differences, groups = compare_groups(grouping.groups, by_group, grouping.reference(), writer.objects, tolerance_for)
     grouping = msgspec.structs.replace(grouping, groups=groups)
     within = all(group.within_tolerance for group in groups)
     judgement = judge(outcomes, grouping.failed, within_tolerance=within)
-    return _View(
-        counted=tuple(counted), grouping=grouping, outcomes=outcomes, outputs=differences, judgement=judgement
-    )
+    return _View(counted=tuple(counted), grouping=grouping, outcomes=outcomes, outputs=differences, judgement=judgement)
 
 
 def _count(records: Sequence[Record], order: Order, *, capture: bool) -> int:
@@ -242,25 +171,30 @@ def _count(records: Sequence[Record], order: Order, *, capture: bool) -> int:
 
 
 def _observer(records: Sequence[Record], orders: Sequence[Order], request: Request) -> str:
-    """Whether capture itself changes outcomes: per order, captured against bare trials, by the same exact test.
+    """Whether capture itself changes outcomes: in each order, captured against bare trials, by the same exact test.
 
-    With few trials an order can show it only by chance, so all orders' evidence is put together: the arms are
-    (order, captured?) pairs, tested within their order.
+    `unclear` when the two arms of some order share no outcome, though each has but one, and their number proves
+    nothing yet.
     """
     if not request.observer:
         return "not run"
-    suspicious = False
-    grouping = group_records(records, request.outputs)
+    found = "agrees"
+    counted = [record for record in records if not record.trial.presence]
+    grouping = group_records(counted, request.outputs)
     for order in orders:
-        split: dict[bool, list[str]] = {True: [], False: []}
-        for group, record in zip(grouping.ids, records, strict=True):
-            if record.trial.order == order and not record.trial.presence:
-                split[record.trial.capture].append(group)
-        if split[True] and split[False] and not set(split[True]) & set(split[False]):
-            stable = len(set(split[True])) == len(set(split[False])) == 1
-            if stable and (len(split[True]) + len(split[False]) < 10 or permutation_p([split[True], split[False]]).p_value < ALPHA):
-                suspicious = True
-    return "differs" if suspicious else "agrees"
+        captured, bare = (
+            [
+                g
+                for g, r in zip(grouping.ids, counted, strict=True)
+                if r.trial.order == order and r.trial.capture is capture
+            ]
+            for capture in (True, False)
+        )
+        if len(set(captured)) == 1 == len(set(bare)) and captured[0] != bare[0]:
+            if permutation_p([captured, bare]).p_value < ALPHA:
+                return "differs"
+            found = "unclear"
+    return found
 
 
 def _study(
@@ -299,7 +233,7 @@ def _study(
         observer=observer,
     )
     exit_code = EXIT_CODES[judgement.verdict]
-    if exit_code == 0 and any(arm.group != arms[0].group for arm in presence):
+    if exit_code == 0 and any(arm.group not in (None, arms[0].group) for arm in presence):
         exit_code = EXIT_DIVERGENCE
     study = Study(
         reprocheck_version=request.version,
@@ -330,7 +264,7 @@ def _study(
 
 
 def _arms(request: Request, view: _View, stands: Mapping[Order, Order], records: Sequence[Record]) -> tuple[Arm, ...]:
-    first = {}
+    first: dict[Order, Record] = {}
     for record in records:
         if not record.trial.presence:
             first.setdefault(record.trial.order, record)
@@ -360,19 +294,19 @@ def _presence(request: Request, records: Sequence[Record], grouping: Grouping, v
         return ()
     present = [record for record in records if record.trial.presence]
     together = group_records([*view.counted, *present], request.outputs)
-    names = dict(zip(together.ids, [*grouping.ids, *(["other"] * len(present))], strict=True))
-    names = {**{group: "other" for group in together.ids}, **dict(zip(together.ids[: len(view.counted)], grouping.ids, strict=True))}
-    arms = []
+    letters = dict.fromkeys(together.ids, "other") | dict(zip(together.ids, grouping.ids, strict=False))
+    found: dict[Order, list[tuple[Record, str]]] = {}
     for record, group in zip(present, together.ids[len(view.counted) :], strict=True):
-        arms.append(
-            Arm(
-                order=record.trial.order,
-                effective_order=record.effective_order,
-                group=names[group],
-                groups=(names[group],),
-                trials=1,
-                failures=0 if record.ok else 1,
-                presence=True,
-            )
+        found.setdefault(record.trial.order, []).append((record, group))
+    return tuple(
+        Arm(
+            order=order,
+            effective_order=runs[0][0].effective_order,
+            group=letters[runs[0][1]] if len({group for _, group in runs}) == 1 else None,
+            groups=tuple(letters[group] for _, group in runs),
+            trials=len(runs),
+            failures=sum(1 for record, _ in runs if not record.ok),
+            presence=True,
         )
-    return tuple(arms)
+        for order, runs in found.items()
+    )

@@ -45,10 +45,10 @@ Verdict = Literal[
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all records have in common: frozen and closed. `kw_only=True` is not inherited: every record says it."""
+    """What all records have in common: frozen and closed. `frozen` and `kw_only` stand at every record: kw_only is not inherited, and mypy asks for both."""
 
 
-class Target(Struct, kw_only=True):
+class Target(Struct, frozen=True, kw_only=True):
     """The workload: where it is and how the worker gets at it."""
 
     text: str
@@ -62,7 +62,7 @@ class Target(Struct, kw_only=True):
     """Function to call (kinds `function` and `module`)."""
 
 
-class Tolerance(Struct, kw_only=True):
+class Tolerance(Struct, frozen=True, kw_only=True):
     """How far two outputs may be apart and still agree. All zero means bit for bit."""
 
     rtol: float = 0.0
@@ -75,7 +75,7 @@ class Tolerance(Struct, kw_only=True):
         return self.rtol == 0 and self.atol == 0 and self.ulp == 0
 
 
-class Output(Struct, kw_only=True):
+class Output(Struct, frozen=True, kw_only=True):
     """One named value a workload produced, as stored."""
 
     name: str
@@ -89,14 +89,14 @@ class Output(Struct, kw_only=True):
     """Type that held it, e.g. `torch.Tensor[cuda:0]`, `numpy.ndarray`, `float`."""
 
 
-class NotCompared(Struct, kw_only=True):
+class NotCompared(Struct, frozen=True, kw_only=True):
     """Something the workload left that reprocheck did not compare, and why."""
 
     name: str
     reason: str
 
 
-class Snapshot(Struct, kw_only=True):
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The captured state at one phase: kind -> key -> value."""
 
     phase: str
@@ -108,7 +108,7 @@ class Snapshot(Struct, kw_only=True):
     kinds: dict[str, dict[str, Any]]
 
 
-class Event(Struct, kw_only=True):
+class Event(Struct, frozen=True, kw_only=True):
     """One import, dlopen, environment write or setter call, with the code that did it."""
 
     kind: str
@@ -122,7 +122,7 @@ class Event(Struct, kw_only=True):
     """Module whose body was executing."""
 
 
-class Failure(Struct, kw_only=True):
+class Failure(Struct, frozen=True, kw_only=True):
     """Why a trial did not finish."""
 
     kind: Literal["exception", "exit", "signal", "target", "timeout", "unsupported"]
@@ -140,7 +140,7 @@ class Failure(Struct, kw_only=True):
     after_s: float | None = None
 
 
-class Stream(Struct, kw_only=True):
+class Stream(Struct, frozen=True, kw_only=True):
     """What a trial printed: the first and last part, and how much there was."""
 
     text: str
@@ -148,7 +148,7 @@ class Stream(Struct, kw_only=True):
     truncated: bool = False
 
 
-class Trial(Struct, kw_only=True):
+class Trial(Struct, frozen=True, kw_only=True):
     """One run of the workload in one fresh interpreter."""
 
     order: tuple[str, ...]
@@ -165,7 +165,7 @@ class Trial(Struct, kw_only=True):
     """Trace request, for the passes that locate (never part of a verdict)."""
 
 
-class Record(Struct, kw_only=True):
+class Record(Struct, frozen=True, kw_only=True):
     """What a trial leaves."""
 
     trial: Trial
@@ -195,7 +195,7 @@ class Record(Struct, kw_only=True):
     """Digest of the stored trace, if one was asked for."""
 
 
-class Difference(Struct, kw_only=True):
+class Difference(Struct, frozen=True, kw_only=True):
     """How two arrays of one output differ. Counts are over all elements; NaN, inf and zero signs apart."""
 
     kind: Literal["equal", "values", "shape", "dtype", "missing"]
@@ -238,7 +238,7 @@ class Difference(Struct, kw_only=True):
     """True when the tolerance asked for accepts it."""
 
 
-class Arm(Struct, kw_only=True):
+class Arm(Struct, frozen=True, kw_only=True):
     """All trials that differ only in their repeat number, with the group each landed in."""
 
     order: tuple[str, ...]
@@ -256,7 +256,7 @@ class Arm(Struct, kw_only=True):
     pulled_in: dict[str, str] = {}
 
 
-class Group(Struct, kw_only=True):
+class Group(Struct, frozen=True, kw_only=True):
     """Trials with bit-equal outputs, or with the same failure."""
 
     id: str
@@ -270,7 +270,7 @@ class Group(Struct, kw_only=True):
     """True when every output agrees with the reference group's under the tolerances asked for."""
 
 
-class OutputDifference(Struct, kw_only=True):
+class OutputDifference(Struct, frozen=True, kw_only=True):
     """One output over the whole study: whether, and how, it differs between the groups."""
 
     name: str
@@ -291,7 +291,7 @@ class OutputDifference(Struct, kw_only=True):
     detail: Difference | None = None
 
 
-class Change(Struct, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True):
     """How a state key came to its value in one group: when, and by whom as far as it was seen."""
 
     group: str
@@ -302,7 +302,7 @@ class Change(Struct, kw_only=True):
     event: Event | None = None
 
 
-class StateDifference(Struct, kw_only=True):
+class StateDifference(Struct, frozen=True, kw_only=True):
     """A captured key that is constant inside each group and differs between two."""
 
     key: str
@@ -315,7 +315,7 @@ class StateDifference(Struct, kw_only=True):
     changes: tuple[Change, ...]
 
 
-class Noise(Struct, kw_only=True):
+class Noise(Struct, frozen=True, kw_only=True):
     """What the repeats say about chance."""
 
     p_value: float | None
@@ -329,10 +329,10 @@ class Noise(Struct, kw_only=True):
     stable: bool = True
     """True when every order gave one outcome in all its repeats."""
     observer: str = "not run"
-    """`agrees`, `differs` or `not run`: the arm without capture against the arm with it."""
+    """`agrees`, `differs`, `unclear` or `not run`: the arm without capture against the arm with it."""
 
 
-class Study(Struct, kw_only=True):
+class Study(Struct, frozen=True, kw_only=True):
     """All trials of one question, and its verdict. Its JSON is the published document."""
 
     schema: str = "reprocheck/study"

@@ -15,7 +15,9 @@ __all__ = ["command"]
 @click.command(name="diff")
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path))
-@click.option("--rtol", multiple=True, metavar="[PATTERN:]X", help="Relative tolerance, B is the reference (repeatable)")
+@click.option(
+    "--rtol", multiple=True, metavar="[PATTERN:]X", help="Relative tolerance, B is the reference (repeatable)"
+)
 @click.option("--atol", multiple=True, metavar="[PATTERN:]X", help="Absolute tolerance (repeatable)")
 @click.option("--ulp", multiple=True, metavar="[PATTERN:]N", help="Tolerance in units in the last place (repeatable)")
 @click.option("--outputs", multiple=True, metavar="PATTERN", help="Compare only outputs whose names match (repeatable)")
@@ -38,16 +40,23 @@ def command(
     import msgspec
 
     from reprocheck.compare.arrays import compare_maps
+    from reprocheck.compare.inputs import open_outputs
     from reprocheck.compare.tolerance import parse_rules, tolerance_for
     from reprocheck.report.text import console_for, print_differences
-    from reprocheck.compare.inputs import open_outputs
 
     rules = parse_rules(rtol=rtol, atol=atol, ulp=ulp)
     left, right = open_outputs(a, outputs), open_outputs(b, outputs)
     differences = compare_maps(left, right, tolerance_for(rules))
     agree = all(item.kind == "equal" or item.within for item in differences.values())
     if format_ == "json":
-        document = {"schema": "reprocheck/diff", "schema_version": 1, "a": str(a), "b": str(b), "agree": agree, "outputs": differences}
+        document = {
+            "schema": "reprocheck/diff",
+            "schema_version": 1,
+            "a": str(a),
+            "b": str(b),
+            "agree": agree,
+            "outputs": differences,
+        }
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
     else:
         print_differences(differences, (str(a), str(b)), console_for(sys.stdout, color=color))

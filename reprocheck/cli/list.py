@@ -13,7 +13,9 @@ __all__ = ["command"]
 
 @click.command(name="list")
 @click.argument("what", type=click.Choice(["all", "scenarios", "runs"]), default="all")
-@click.option("--scenarios", "folder", type=click.Path(path_type=Path), default=Path("scenarios"), help="Folder with scenarios")
+@click.option(
+    "--scenarios", "folder", type=click.Path(path_type=Path), default=Path("scenarios"), help="Folder with scenarios"
+)
 @click.option("--runs", "root", type=click.Path(path_type=Path), help="Folder with runs [default: .reprocheck/runs]")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout")
 def command(what: str, folder: Path, root: Path | None, format_: str) -> None:
@@ -89,13 +91,17 @@ def _print(found: dict[str, list[dict[str, Any]]], folder: Path, root: Path) -> 
 
     console = console_for(sys.stdout)
     if "scenarios" in found:
-        console.print(f"scenarios in {folder}/" if found["scenarios"] else f"no scenarios in {folder}/ (see --scenarios)")
+        console.print(
+            f"scenarios in {folder}/" if found["scenarios"] else f"no scenarios in {folder}/ (see --scenarios)"
+        )
         table = Table.grid(padding=(0, 2))
         for row in found["scenarios"]:
             table.add_row(f"  {row['target']}", row["expect"], ", ".join(row["imports"]), row["story"])
         console.print(table)
     if "runs" in found:
-        console.print(f"runs in {root}/" if found["runs"] else f"no runs in {root}/ yet: start one with `reprocheck run`")
+        console.print(
+            f"runs in {root}/" if found["runs"] else f"no runs in {root}/ yet: start one with `reprocheck run`"
+        )
         for row in found["runs"]:
             console.print(f"  {Path(row['run_dir']).name}  {row['workload']}", soft_wrap=True)
             console.print(f"    {row['headline'] or row['verdict']}", soft_wrap=True)

@@ -18,15 +18,21 @@ __all__ = ["command"]
 
 @click.command(name="run", context_settings={"ignore_unknown_options": False})
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET…")
-@click.option("--imports", metavar="A,B,…", help="Subjects, in the order to start from [default: the workload's imports]")
+@click.option(
+    "--imports", metavar="A,B,…", help="Subjects, in the order to start from [default: the workload's imports]"
+)
 @click.option("--orders", metavar="all|pairs|triples|balanced|sample:N|FILE", help="Which orders to run")
 @click.option("--order", multiple=True, metavar="A,B,…", help="Run this order instead (repeatable)")
 @click.option("--repeat", type=int, metavar="N", help="Trials of each order to begin with [default: 3]")
-@click.option("--max-repeat", type=int, metavar="N", help="Trials of each order at most, when they disagree [default: 10]")
+@click.option(
+    "--max-repeat", type=int, metavar="N", help="Trials of each order at most, when they disagree [default: 10]"
+)
 @click.option("--jobs", "-j", type=int, metavar="N", help="Trials at a time [default: the cores]")
 @click.option("--timeout", type=float, metavar="S", help="Seconds a trial may take [default: 600]")
 @click.option("--python", metavar="PATH", help="Interpreter of the trials; it needs nothing of ours installed")
-@click.option("--env", multiple=True, metavar="K=V", help="Set a variable in every trial; `K=` sets it empty (repeatable)")
+@click.option(
+    "--env", multiple=True, metavar="K=V", help="Set a variable in every trial; `K=` sets it empty (repeatable)"
+)
 @click.option("--seed", type=int, metavar="N", help="Seed random, numpy, torch and cupy before the workload runs")
 @click.option("--rtol", type=float, metavar="X", help="Relative tolerance [default: bits]")
 @click.option("--atol", type=float, metavar="X", help="Absolute tolerance")
@@ -35,7 +41,9 @@ __all__ = ["command"]
 @click.option("--presence", is_flag=True, default=None, help="Also import each subject alone, and none")
 @click.option("--no-observer", is_flag=True, help="Capture state in every trial; don't check that capture is harmless")
 @click.option("--arg", "argv", multiple=True, metavar="ARG", help="Argument for the workload's sys.argv (repeatable)")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder [default: a new one in .reprocheck/runs]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder [default: a new one in .reprocheck/runs]"
+)
 @click.option("--resume", is_flag=True, help="Continue a run that was killed: only what is missing is run")
 @click.option("--no-explain", is_flag=True, help="Stop after the verdict")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="What goes to stdout")
@@ -53,7 +61,9 @@ def command(targets: tuple[str, ...], format_: str, output: tuple[str, ...], col
     files = [split_output(text) for text in output]
     if len(targets) > 1 and options["out"] is not None:
         raise UsageError("--out names one folder, but several targets were given; leave it out or run them one by one")
-    studies = [_one(target, color=color, format_=format_, many=len(targets) > 1, options=dict(options)) for target in targets]
+    studies = [
+        _one(target, color=color, format_=format_, many=len(targets) > 1, options=dict(options)) for target in targets
+    ]
     write_outputs(studies, format_, files, color=color)
     sys.exit(exit_status(studies, exit_zero=options["exit_zero"], bisect_exit=options["bisect_exit"]))
 

@@ -20,10 +20,18 @@ __all__ = ["command"]
 @click.option("--diff", "diff", is_flag=True, help="Only what differs between the orders")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON")
 @click.option("--all", "everything", is_flag=True, help="Every key after every import, not only what changed")
-@click.option("--key", "patterns", multiple=True, metavar="PATTERN", help="Only keys that match, e.g. 'environ.*' (repeatable)")
+@click.option(
+    "--key", "patterns", multiple=True, metavar="PATTERN", help="Only keys that match, e.g. 'environ.*' (repeatable)"
+)
 @click.option("--python", metavar="PATH", help="Interpreter to look at; it needs nothing of ours installed")
 @click.option("--env", multiple=True, metavar="K=V", help="Set a variable (repeatable)")
-@click.option("--probe", "probes", multiple=True, type=click.Path(exists=True, path_type=Path), help="A snapshot reader of your own")
+@click.option(
+    "--probe",
+    "probes",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A snapshot reader of your own",
+)
 @click.option("--timeout", type=float, default=600.0, metavar="S", help="Seconds an order may take [default: 600]")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on stdout")
 def command(
@@ -47,7 +55,9 @@ def command(
     records = _capture(orders, python, env, probes, timeout)
     for record in records:
         if record.failure is not None:
-            raise UsageError(f"`{','.join(record.trial.order)}`: {record.failure.message}; correct the order or the environment")
+            raise UsageError(
+                f"`{','.join(record.trial.order)}`: {record.failure.message}; correct the order or the environment"
+            )
     if as_json:
         sys.stdout.write(state_json(records, patterns))
         return

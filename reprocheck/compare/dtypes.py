@@ -100,7 +100,7 @@ _FOREIGN = {
     "C64": "complex64",
 }
 _NATIVE = {dtype.code: dtype for dtype in TABLE.values() if dtype.native}
-_TIME = re.compile(r"(datetime64|timedelta64)(\[[1-9]?[0-9]{0,8}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
+_TIME = re.compile(r"(datetime64|timedelta64)(\[([1-9][0-9]{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
 
 if sys.byteorder != "little":
     raise ImportError("reprocheck reads arrays as little-endian memory and does not run on a big-endian machine")

@@ -10,7 +10,7 @@ from reprocheck.model import Group, NotCompared, Output, Record, Struct
 __all__ = ["Grouping", "group_id", "group_records", "left_out", "outcome_key", "select_outputs"]
 
 
-class Grouping(Struct, kw_only=True):
+class Grouping(Struct, frozen=True, kw_only=True):
     """Every record's group, and the groups themselves, the reference order's first one leading."""
 
     ids: tuple[str, ...]

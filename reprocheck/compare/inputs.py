@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from reprocheck.compare.source import Source
 from reprocheck.compare.files import open_file
+from reprocheck.compare.source import Source
 from reprocheck.errors import UsageError
 from reprocheck.model import Record
 from reprocheck.store.objects import ObjectStore

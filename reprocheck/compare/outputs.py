@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
 
 import msgspec
 
@@ -32,7 +32,7 @@ def compare_groups(
     if reference is None:
         return (), groups
 
-    @lru_cache(maxsize=None)
+    @cache
     def source(digest: str) -> Source:
         return Source.from_object(objects.path(digest))
 

@@ -25,7 +25,7 @@ EXIT_CODES: dict[Verdict, int] = {
 }
 
 
-class Judgement(Struct, kw_only=True):
+class Judgement(Struct, frozen=True, kw_only=True):
     """A verdict with its reason, and whether more repeats could still change it."""
 
     verdict: Verdict
@@ -63,7 +63,10 @@ def judge(
 
     if seen <= failed and not (convinced and stable):
         return Judgement(
-            verdict="fails-everywhere", reason="every trial fails, though not always alike", permutation=test, stable=stable
+            verdict="fails-everywhere",
+            reason="every trial fails, though not always alike",
+            permutation=test,
+            stable=stable,
         )
     if not seen & failed and within_tolerance:
         return Judgement(

@@ -152,8 +152,9 @@ def layers_for(path: Path | None, *, cwd: Path, environ: Mapping[str, str], comm
 def merge(layers: Sequence[Layer]) -> Resolved:
     """The options in force, given the layers from the strongest to the weakest.
 
-    The strongest layer that has a key decides it; `env` and `tolerance` are decided entry by entry. Where
-    `repeat` and `max_repeat` contradict each other, the weaker of the two yields.
+    The strongest layer that has a key decides it; `env` and `tolerance` are decided entry by entry, the entries
+    of stronger layers standing last. Where `repeat` and `max_repeat` contradict each other, the weaker of the
+    two yields.
 
     Raises:
         UsageError: `repeat` is above `max_repeat` in the same layer.
@@ -161,14 +162,13 @@ def merge(layers: Sequence[Layer]) -> Resolved:
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     ranks: dict[str, int] = {}
-    for rank, layer in enumerate(layers):
+    for rank, layer in reversed(list(enumerate(layers))):
         for name, value in layer.values.items():
             if name in TABLES:
-                table = values.setdefault(name, {})
-                fresh = {entry: item for entry, item in value.items() if entry not in table}
-                table.update(fresh)
-                origins.update((f"{name}.{entry}", layer.source) for entry in fresh)
-            elif name not in values:
+                kept = {entry: item for entry, item in values.get(name, {}).items() if entry not in value}
+                values[name] = {**kept, **value}
+                origins.update((f"{name}.{entry}", layer.source) for entry in value)
+            else:
                 values[name], origins[name], ranks[name] = value, layer.source, rank
     options = Options(**values)
     if options.repeat > options.max_repeat:

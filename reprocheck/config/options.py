@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args
 
+import msgspec
+
 from reprocheck.config.suggest import closest
 from reprocheck.errors import UsageError
 from reprocheck.model import Struct, Tolerance, Verdict
@@ -35,12 +37,12 @@ class Options(Struct, frozen=True, kw_only=True):
     """For whatever is drawn at random, such as orders."""
     python: str | None = None
     """The interpreter of the trials; None: the one reprocheck runs on."""
-    env: dict[str, str] = {}
+    env: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables added to the trials' environment."""
     outputs: tuple[str, ...] = ()
     """Patterns of the outputs to compare; empty: all."""
-    tolerance: dict[str, Tolerance] = {}
-    """Output pattern -> how far it may be apart. The first match counts; a stronger layer's patterns stand first."""
+    tolerance: dict[str, Tolerance] = msgspec.field(default_factory=dict)
+    """Output pattern -> how far it may be apart. The last match counts; a stronger layer's patterns stand last."""
     presence: bool = False
     """Also run each subject alone."""
     observer: bool = True

@@ -11,6 +11,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from reprocheck.errors import UsageError
 from reprocheck.model import Struct
 
@@ -25,7 +27,7 @@ class ScriptBlock(Struct, frozen=True, kw_only=True):
 
     dependencies: tuple[str, ...] = ()
     requires_python: str | None = None
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
     """Its `[tool.reprocheck]` table, unchecked."""
 
 

@@ -23,7 +23,7 @@ PINNED = {"PYTHONHASHSEED": "0"}
 _AT_IMPORT = dict(os.environ)
 
 
-class TrialEnvironment(Struct, kw_only=True):
+class TrialEnvironment(Struct, frozen=True, kw_only=True):
     """The variables a trial starts with, and what was done to the user's to get there."""
 
     variables: dict[str, str]

@@ -27,7 +27,7 @@ __all__ = ["Job", "LocalEngine", "default_jobs"]
 WORKER = Path(__file__).resolve().parent.parent / "worker"
 
 
-class Job(Struct, kw_only=True):
+class Job(Struct, frozen=True, kw_only=True):
     """What all trials of a study have in common."""
 
     target: Target

@@ -17,7 +17,7 @@ from reprocheck.model import Event, Failure, NotCompared, Record, Snapshot, Stru
 __all__ = ["RawOutput", "RawRecord", "finish", "read_phases"]
 
 
-class RawOutput(Struct, kw_only=True):
+class RawOutput(Struct, frozen=True, kw_only=True):
     """An output as the worker wrote it, before it has a digest."""
 
     name: str
@@ -28,7 +28,7 @@ class RawOutput(Struct, kw_only=True):
     python: str
 
 
-class RawRecord(Struct, kw_only=True):
+class RawRecord(Struct, frozen=True, kw_only=True):
     """A record whose outputs are still files in the trial's folder."""
 
     record: Record
@@ -73,14 +73,17 @@ def finish(trial: Trial, folder: Path, end: Exit) -> RawRecord:
         pulled_in=_pulled_in(by_kind),
         ok=failure is None,
         failure=failure,
-        not_compared=tuple(NotCompared(name=line["name"], reason=line["reason"]) for line in by_kind.get("skipped", [])),
+        not_compared=tuple(
+            NotCompared(name=line["name"], reason=line["reason"]) for line in by_kind.get("skipped", [])
+        ),
         snapshots=tuple(
             Snapshot(phase=line["phase"], at=line["at"], ms=line["ms"], kinds=line["kinds"])
             for line in by_kind.get("snapshot", [])
         ),
         events=_events(lines),
         actions=tuple(
-            {key: value for key, value in line.items() if key not in ("what", "at")} for line in by_kind.get("action", [])
+            {key: value for key, value in line.items() if key not in ("what", "at")}
+            for line in by_kind.get("action", [])
         ),
         exit_status=end.status,
         seconds=round(end.seconds, 4),
@@ -90,7 +93,10 @@ def finish(trial: Trial, folder: Path, end: Exit) -> RawRecord:
         stderr=end.stderr,
     )
     outputs = tuple(
-        RawOutput(**{field: line[field] for field in ("name", "dtype", "nbytes", "file", "python")}, shape=tuple(line["shape"]))
+        RawOutput(
+            **{field: line[field] for field in ("name", "dtype", "nbytes", "file", "python")},
+            shape=tuple(line["shape"]),
+        )
         for line in by_kind.get("output", [])
     )
     return RawRecord(record=record, outputs=outputs)
@@ -259,7 +265,7 @@ def _fault(line: dict[str, Any]) -> Failure:
     )
 
 
-_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b\d{4,}\b|/tmp/\S+")  # noqa: S108 - a pattern, not a place we write
+_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b\d{4,}\b|/tmp/\S+")
 
 
 def normalise(message: str) -> str:

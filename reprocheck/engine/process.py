@@ -26,7 +26,7 @@ ABORT_GRACE_S = 1.0
 DRAIN_S = 0.5
 
 
-class Exit(Struct, kw_only=True):
+class Exit(Struct, frozen=True, kw_only=True):
     """How a process ended. `status` is negative for a signal, as from `wait`."""
 
     status: int

@@ -7,7 +7,7 @@ from typing import Any
 from reprocheck.model import Struct
 
 
-class KeyInfo(Struct, kw_only=True):
+class KeyInfo(Struct, frozen=True, kw_only=True):
     """What is known of a key."""
 
     severity: str = "informational"

@@ -62,7 +62,9 @@ def state_differences(
 
 
 def _phase_order(shared: set[str]) -> list[str]:
-    return [phase for phase in ("t2",) if phase in shared] + sorted(phase for phase in shared if phase.startswith("t1:"))
+    return [phase for phase in ("t2",) if phase in shared] + sorted(
+        phase for phase in shared if phase.startswith("t1:")
+    )
 
 
 def _story(record: Record) -> dict[str, dict[str, Any]]:
@@ -70,7 +72,10 @@ def _story(record: Record) -> dict[str, dict[str, Any]]:
 
 
 def _difference(
-    key: str, phase: str, groups: Mapping[str, Sequence[Record]], stories: Mapping[str, Sequence[dict[str, dict[str, Any]]]]
+    key: str,
+    phase: str,
+    groups: Mapping[str, Sequence[Record]],
+    stories: Mapping[str, Sequence[dict[str, dict[str, Any]]]],
 ) -> StateDifference | None:
     info = keys.lookup(key)
     if info.drop == "never":
@@ -118,7 +123,12 @@ def _event_for(key: str, value: Any, phase: str, record: Record) -> Event | None
             return event
         if event.kind == "set" and event.name == key:
             return event
-        if event.kind == "dlopen" and isinstance(value, str) and event.name and value.endswith(event.name.rpartition("/")[2]):
+        if (
+            event.kind == "dlopen"
+            and isinstance(value, str)
+            and event.name
+            and value.endswith(event.name.rpartition("/")[2])
+        ):
             return event
     return None
 

@@ -27,7 +27,9 @@ def first_pass(orders: Sequence[tuple[str, ...]]) -> list[Trial]:
     return [Trial(order=order, repeat=0) for order in orders]
 
 
-def repeats(orders: Sequence[tuple[str, ...]], start: int, stop: int, repeat_count: int, *, observer: bool) -> list[Trial]:
+def repeats(
+    orders: Sequence[tuple[str, ...]], start: int, stop: int, repeat_count: int, *, observer: bool
+) -> list[Trial]:
     """Repeats `start` to `stop` (exclusive) of each order, all orders once before any twice."""
     return [
         Trial(order=order, repeat=repeat, capture=not is_bare(repeat, repeat_count, observer=observer))

@@ -25,7 +25,9 @@ def read_study(text: str | bytes) -> Study:
         raise UsageError(f"this is not a study: {error}") from error
     found = (head.get("schema"), head.get("schema_version"))
     if found != ("reprocheck/study", 1):
-        raise UsageError(f"this document is {found[0]} version {found[1]}; this reprocheck reads reprocheck/study version 1")
+        raise UsageError(
+            f"this document is {found[0]} version {found[1]}; this reprocheck reads reprocheck/study version 1"
+        )
     try:
         return msgspec.convert(head, Study)
     except msgspec.ValidationError as error:

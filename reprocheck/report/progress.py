@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from reprocheck.headline import order_text
 from reprocheck.model import Record
@@ -44,7 +44,7 @@ class Quiet:
     def note(self, text: str) -> None:
         """Nothing."""
 
-    def __enter__(self) -> Quiet:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -96,7 +96,7 @@ class LineProgress:
                 elapsed = time.monotonic() - self._begin
                 self._line(f"  {self._done}/{self._expected}  still running after {elapsed:.0f} s")
 
-    def __enter__(self) -> LineProgress:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -147,7 +147,7 @@ class LiveProgress:
         """Write above the bar."""
         self._progress.console.print(text, markup=False, highlight=False)
 
-    def __enter__(self) -> LiveProgress:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 

@@ -34,7 +34,9 @@ def _phase_text(phase: str) -> str:
 
 def print_state(record: Record, patterns: Sequence[str], console: Console, *, everything: bool = False) -> None:
     """Phase by phase: the keys that changed since the phase before (all of them with `everything`)."""
-    console.print(Text(f"{order_text(record.trial.order)}  ({record.python.get('executable', '')})", style="bold"), soft_wrap=True)
+    console.print(
+        Text(f"{order_text(record.trial.order)}  ({record.python.get('executable', '')})", style="bold"), soft_wrap=True
+    )
     last: dict[str, Any] = {}
     for snapshot in record.snapshots:
         now = flatten(snapshot.kinds)
@@ -62,7 +64,9 @@ def print_state_difference(records: Sequence[Record], patterns: Sequence[str], c
     """What differs between the orders, most serious first."""
     groups = {order_text(record.trial.order): [record] for record in records}
     found = [item for item in state_differences(groups) if _wanted(item.key, patterns)]
-    console.print(Text(f"{len(found)} keys differ between {' and '.join(f'`{name}`' for name in groups)}", style="bold"))
+    console.print(
+        Text(f"{len(found)} keys differ between {' and '.join(f'`{name}`' for name in groups)}", style="bold")
+    )
     for item in found:
         console.print()
         console.print(Text.assemble((item.key, "cyan"), f"  [{item.severity}] {item.why}"), soft_wrap=True)

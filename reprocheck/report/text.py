@@ -132,7 +132,9 @@ def _arm_cells(arm: Arm, study: Study) -> tuple[Text, ...]:
         details.append(_group_text(group, study))
     elif arm.groups:
         counts = {name: arm.groups.count(name) for name in sorted(set(arm.groups))}
-        details.append("unstable: " + ", ".join(f"{count} x {name}" for name, count in list(counts.items())[:MAX_NAMES]))
+        details.append(
+            "unstable: " + ", ".join(f"{count} x {name}" for name, count in list(counts.items())[:MAX_NAMES])
+        )
     details += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
     details += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
     runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}"
@@ -169,7 +171,9 @@ def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Conso
         more = len(differing) - MAX_OUTPUTS
         console.print(f"  and {more} more: {names}{', …' if more > MAX_NAMES else ''}", soft_wrap=True)
     if verdict != "within-tolerance":
-        console.print(f"  smallest tolerance that would pass: {passing([o.passes_at for o in differing])}", soft_wrap=True)
+        console.print(
+            f"  smallest tolerance that would pass: {passing([o.passes_at for o in differing])}", soft_wrap=True
+        )
 
 
 def _difference_cells(name: str, difference: Difference | None) -> tuple[Text, ...]:
@@ -320,4 +324,7 @@ def print_differences(differences: dict[str, Difference], names: tuple[str, str]
         table.add_row(*_difference_cells(name, item))
     console.print(Padding(table, (0, 0, 0, 2)))
     if outside:
-        console.print(f"  smallest tolerance that would pass: {passing([i.passes_at for i in differing.values()])}", soft_wrap=True)
+        console.print(
+            f"  smallest tolerance that would pass: {passing([i.passes_at for i in differing.values()])}",
+            soft_wrap=True,
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 from reprocheck.errors import StoreError
@@ -44,5 +43,5 @@ class ObjectStore:
             file.unlink()
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(file, target)
+            file.replace(target)
         return digest

@@ -20,7 +20,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 
@@ -35,7 +35,7 @@ PARTIAL = ".partial"
 T = TypeVar("T")
 
 
-class Spec(Struct, kw_only=True):
+class Spec(Struct, frozen=True, kw_only=True):
     """Everything that decides what the trials of a run are; two runs with equal specs may share trials."""
 
     format: int = FORMAT
@@ -54,7 +54,7 @@ class Spec(Struct, kw_only=True):
     observer: bool = True
 
 
-class JournalLine(Struct, kw_only=True):
+class JournalLine(Struct, frozen=True, kw_only=True):
     """One line of the journal."""
 
     key: str
@@ -98,10 +98,10 @@ class Run:
         self.folder = folder
         if not (folder / "spec.json").is_file():
             raise StoreError(f"`{folder}` is not a run folder (no spec.json); list runs with `reprocheck list`")
-        self.spec = self._read("spec.json", Spec)
+        self.spec = self.read("spec.json", Spec)
         if self.spec.format != FORMAT:
             raise StoreError(
-                f"`{folder}` has format {self.spec.format}, this reprocheck reads {FORMAT}; use the version that wrote it"
+                f"`{folder}` has format {self.spec.format}, but {FORMAT} is read here; use the reprocheck that wrote it"
             )
         self.objects = ObjectStore(folder / "objects")
 
@@ -109,11 +109,11 @@ class Run:
         """The verdict. Raises `StoreError` for a run that did not end."""
         if not (self.folder / "study.json").is_file():
             raise StoreError(f"`{self.folder}` has no verdict yet; continue it with `reprocheck run … --resume`")
-        return self._read("study.json", Study)
+        return self.read("study.json", Study)
 
     def records(self) -> list[Record]:
         """All records in the order in which their trials ended."""
-        return [self._read(line.record, Record) for line in self.journal()]
+        return [self.read(line.record, Record) for line in self.journal()]
 
     def journal(self) -> list[JournalLine]:
         """The journal's lines, a cut last one left out."""
@@ -132,7 +132,8 @@ class Run:
             lines.append(line)
         return lines
 
-    def _read(self, name: str, kind: type[T]) -> T:
+    def read(self, name: str, kind: type[T]) -> T:
+        """One of the run's JSON files as a record. Raises `StoreError` naming the file."""
         path = self.folder / name
         try:
             return msgspec.json.decode(path.read_bytes(), type=kind)
@@ -154,11 +155,13 @@ class RunWriter:
         self._done: dict[str, Record] = {}
         if resume and folder.exists() and not self.folder.exists():
             with storage_errors(folder):
-                os.rename(folder, self.folder)
+                folder.rename(self.folder)
         if folder.exists():
             raise UsageError(f"`{folder}` exists already; give another --out, or --resume to continue it")
         if self.folder.exists() and not resume:
-            raise UsageError(f"`{self.folder}` is left from a run that did not end; continue it with --resume or delete it")
+            raise UsageError(
+                f"`{self.folder}` is left from a run that did not end; continue it with --resume or delete it"
+            )
         with storage_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock()
@@ -196,7 +199,7 @@ class RunWriter:
             self._write("study.json", msgspec.json.format(msgspec.json.encode(study), indent=1))
             if self.scratch.exists():
                 _remove(self.scratch)
-            os.rename(self.folder, self.final)
+            self.folder.rename(self.final)
         return self.final
 
     def close(self) -> None:
@@ -204,7 +207,7 @@ class RunWriter:
         os.close(self._journal)
         os.close(self._lock_fd)
 
-    def __enter__(self) -> RunWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -223,13 +226,15 @@ class RunWriter:
         for field in Spec.__struct_fields__:
             old, new = getattr(before.spec, field), getattr(self.spec, field)
             if old != new:
-                shown = {name: msgspec.json.encode(value).decode()[:120] for name, value in (("old", old), ("new", new))}
+                shown = {
+                    name: msgspec.json.encode(value).decode()[:120] for name, value in (("old", old), ("new", new))
+                }
                 raise UsageError(
                     f"`{self.final}` was made with another `{field}` ({shown['old']}, now {shown['new']}); "
                     "start a new run with another --out"
                 )
         for line in before.journal():
-            self._done[line.key] = before._read(line.record, Record)
+            self._done[line.key] = before.read(line.record, Record)
         # A cut last line would join the next one written.
         whole = b"".join(msgspec.json.encode(line) + b"\n" for line in before.journal())
         self._write("journal.jsonl", whole)
@@ -238,7 +243,7 @@ class RunWriter:
         path = self.folder / name
         temporary = path.with_name(path.name + ".tmp")
         temporary.write_bytes(data)
-        os.replace(temporary, path)
+        temporary.replace(path)
 
 
 def _remove(folder: Path) -> None:

@@ -104,10 +104,11 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     try:
         # O_NONBLOCK: a pipe put in a file's place must not hang the reader.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(fd)
+            raise StoreError(f"{path} is not a regular file; name a .safetensors file.")
         with os.fdopen(fd, "rb") as file:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise StoreError(f"{path} is not a regular file; name a .safetensors file.")
             yield file, status.st_size
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -15,18 +15,19 @@ _GLOB_DAT = (6, 1025)  # of x86-64 and aarch64; neither number means a slot on t
 _BULK = 20_000
 
 
-def bindings(memory, consumer, owners, family, exported=()):
+def bindings(memory, consumer, owners, providers, family, exported=()):
     """Family -> {path of the object bound to: number of symbols}, for the symbols that `consumer` calls.
 
-    `family` maps a symbol's name (bytes) to its family or None; `owners` is an `elf.Owners`. `exported` are names
-    (strings) that the consumer may define itself and that another object may take over (libtorch_cpu's MKL does).
-    A slot that is not bound yet (lazy binding) counts under the path `unbound`.
+    `providers` are the loaded objects that may be the answer, `family` maps a symbol's name (bytes) to its family or
+    None, `owners` is an `elf.Owners`. `exported` are names (strings) that the consumer may define itself and that
+    another object may take over (libtorch_cpu's MKL does). A slot that is not bound yet (lazy binding) counts under
+    the path `unbound`.
 
     Raises `elf.ElfError` when the consumer's tables can't be read.
     """
     known = consumer.facts.get("slots")
     if known is None:
-        known = consumer.facts["slots"] = list(_family_slots(memory, consumer, family, exported))
+        known = consumer.facts["slots"] = list(_family_slots(memory, consumer, providers, family, exported))
     counts = {}
     for kind, address, own in known:
         target = owners(int.from_bytes(memory.read(address, 8), "little"))
@@ -36,7 +37,7 @@ def bindings(memory, consumer, owners, family, exported=()):
     return counts
 
 
-def _family_slots(memory, consumer, family, exported):
+def _family_slots(memory, consumer, providers, family, exported):
     """`(family, address of the slot, consumer defines the symbol itself)`. Tables never change, slots may."""
     symbols = consumer.symbols(memory)
     own = {}
@@ -45,12 +46,31 @@ def _family_slots(memory, consumer, family, exported):
         if found is not None:
             own[found[0]] = name.encode()
     indices, offsets = _slots(memory, consumer, symbols.first or sys.maxsize, own)
-    names = _names(memory, consumer, symbols, {index for index in indices if index not in own})
+    # Most of a large library's symbols are bound to objects that provide no family: their names need no look.
+    spans = [one.span(memory) for one in {*providers, consumer}]
+    values = _values(memory, [consumer.base + offset for offset in offsets])
+    places = [
+        at
+        for at, value in enumerate(values)
+        if any(start <= value < end for start, end in spans) or indices[at] in own
+    ]
+    names = _names(memory, consumer, symbols, {indices[at] for at in places if indices[at] not in own})
     names.update(own)
-    for index, offset in zip(indices, offsets):
-        kind = family(names[index])
+    for at in places:
+        kind = family(names[indices[at]])
         if kind is not None:
-            yield kind, consumer.base + offset, index in own
+            yield kind, consumer.base + offsets[at], indices[at] in own
+
+
+def _values(memory, addresses):
+    """The words at some addresses, mostly neighbours: one read where that is not too much."""
+    if not addresses:
+        return []
+    first, last = min(addresses), max(addresses)
+    if last - first > 64 * 1024 + 2048 * len(addresses):
+        return [int.from_bytes(memory.read(address, 8), "little") for address in addresses]
+    words = memory.words(first, (last - first) // 8 + 1)
+    return [words[(address - first) // 8] for address in addresses]
 
 
 def _slots(memory, consumer, first, own):

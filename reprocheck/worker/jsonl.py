@@ -39,7 +39,7 @@ def dumps(value):
     if kind is int:
         return int.__repr__(value)
     if kind is float:
-        if value != value:
+        if value != value:  # noqa: PLR0124 - true for NaN only, and `math` is a shared object
             return '"nan"'
         if value in (float("inf"), float("-inf")):
             return '"inf"' if value > 0 else '"-inf"'

@@ -84,7 +84,7 @@ def flatten(name, value, depth=0):
         raise Unsupported("output `%s` is nested more than %d levels deep" % (name, MAX_DEPTH))
     depth += 1
     if isinstance(value, dict) or _is_mapping(value):
-        for key in value.keys():
+        for key in list(value.keys()):
             yield from flatten(_join(name, key), value[key], depth)
     elif isinstance(value, tuple) and getattr(type(value), "_fields", None):
         for field in type(value)._fields:
@@ -218,7 +218,7 @@ def _plain_leaf(value):
 
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
-        return _torch_leaf(torch, value)
+        return _torch_leaf(value)
     if torch is not None and isinstance(value, (getattr(torch, "dtype", ()), getattr(torch, "Size", ()))):
         return _text("str", str(value), _type_name(value))
     if kind.__module__.partition(".")[0] == "cupy" and hasattr(value, "get"):
@@ -239,7 +239,7 @@ def _text(dtype, text, python):
     return Leaf(dtype, (len(data),), data, python)
 
 
-def _torch_leaf(torch, value):
+def _torch_leaf(value):
     tensor = value.detach()
     device = tensor.device.type
     if device == "meta" or type(tensor).__name__ == "FakeTensor":
@@ -283,7 +283,7 @@ def _dlpack_leaf(torch, numpy, value):
     python = _type_name(value)
     device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else 1
     if torch is not None:
-        leaf = _torch_leaf(torch, torch.from_dlpack(value))
+        leaf = _torch_leaf(torch.from_dlpack(value))
     elif numpy is not None and int(device) in (1, 3) and hasattr(numpy, "from_dlpack"):
         leaf = _numpy_leaf(numpy, numpy.from_dlpack(value), python)
     else:

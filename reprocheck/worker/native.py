@@ -4,9 +4,7 @@ No `dlopen`, not even with RTLD_NOLOAD: nothing is looked up by name, no audit e
 library exactly the one that is meant is asked. `ctypes` maps libffi, so this is for t2 and later.
 """
 
-from . import elf
-
-__all__ = ["first", "function", "integer", "text"]
+__all__ = ["function", "integer", "text"]
 
 _STT_GNU_IFUNC = 10
 
@@ -37,13 +35,3 @@ def text(memory, one, symbol):
     raw = None if call is None else call()
     return None if raw is None else raw.decode("utf-8", "replace").strip()
 
-
-def first(memory, loaded, symbol):
-    """The first of the loaded objects that defines `symbol`, or None."""
-    for one in loaded:
-        try:
-            if one.symbol(memory, symbol) is not None:
-                return one
-        except elf.ElfError:
-            continue
-    return None

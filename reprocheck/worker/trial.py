@@ -106,10 +106,9 @@ def _subject(name, position, subjects, effective, lines):
     """Import one subject; `effective` grows by every subject whose import began with it."""
     already = name in sys.modules
     lines.write("importing", subject=name, position=position, already=already)
+    where = "importing " + name
     if len(subjects) > 1:
-        where = "importing %s (%d of %d)" % (name, position, len(subjects))
-    else:
-        where = "importing " + name
+        where += " (%d of %d)" % (position, len(subjects))
     try:
         # What an `import` statement calls; `importlib.import_module` would load four modules and pass by a hook
         # that somebody put into builtins.
@@ -197,9 +196,7 @@ class _Sink:
 
 
 def _install_record():
-    """Put a stand-in for `reprocheck` into `sys.modules`, so that `from reprocheck import record` works in any
-    environment, installed or not, and loads nothing.
-    """
+    """Put a stand-in for `reprocheck` into `sys.modules`: `record` works anywhere, installed or not, and loads nothing."""
     sink = _Sink()
     module = type(sys)("reprocheck")
     module.__doc__ = "Stand-in for reprocheck inside a trial."

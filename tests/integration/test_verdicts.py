@@ -58,7 +58,10 @@ def test_order_dependent(lab: Lab) -> None:
     assert by_name["x[1]"].max_ulp == 1
     assert by_name["y"].max_ulp == 1
     assert by_name["y"].max_abs == 2**-51
-    assert "2 of 3 outputs differ between `b,a` and `a,b`; stable within each order (5 + 5 runs, p = 0.008)" in study.headline
+    assert (
+        "2 of 3 outputs differ between `b,a` and `a,b`; stable within each order (5 + 5 runs, p = 0.008)"
+        in study.headline
+    )
 
 
 def test_within_tolerance(lab: Lab) -> None:

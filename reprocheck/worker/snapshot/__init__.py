@@ -4,7 +4,9 @@
 disk. A reader never imports the library it reads; several readers may serve one kind, with different keys.
 """
 
-__all__ = ["EARLY", "LAST", "LATE"]
+import sys
+
+__all__ = ["EARLY", "LAST", "LATE", "quiet"]
 
 EARLY = ("environ", "libraries", "process", "fp", "modules")
 """Read at t0 and after each subject. Only builtins, `sys`, `posix` and raw `/proc` reads."""
@@ -14,3 +16,25 @@ LATE = ("objects", "bindings", "torch_state", "numpy_state", "cupy_state", "fp_c
 
 LAST = ()
 """Read after the outputs only: they freeze an environment variable, load a library, or start threads."""
+
+
+class quiet:  # noqa: N801 - a context manager, used like a function
+    """While a snapshot is taken no garbage is collected: a pass over the user's heap would cost more than all readers
+    together, and would run the user's finalisers at a moment of ours. `with snapshot.quiet(): …`
+    """
+
+    active = False
+    """True while collection is off because of us, and not by the user's wish."""
+
+    def __enter__(self):
+        gc = sys.modules.get("gc")
+        self._gc = gc if gc is not None and gc.isenabled() else None
+        if self._gc is not None:
+            self._gc.disable()
+            quiet.active = True
+        return self
+
+    def __exit__(self, *_):
+        if self._gc is not None:
+            self._gc.enable()
+            quiet.active = False

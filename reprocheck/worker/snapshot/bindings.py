@@ -30,13 +30,14 @@ def read():
     with elf.Memory() as memory:
         loaded = elf.objects(memory)
         owners = elf.Owners(memory, loaded)
+        providers = [one for one in loaded if exports(memory, one)]
         consumers = [one for one in loaded if one.path and _consumes(memory, one)]
         if len(consumers) > _MOST:
             found["binding.unread"] = len(consumers) - _MOST
         for one in consumers[:_MOST]:
             prefix = "binding." + label(one.path) + "."
             try:
-                counts = elf_got.bindings(memory, one, owners, families.family, _EXPORTED)
+                counts = elf_got.bindings(memory, one, owners, providers, families.family, _EXPORTED)
             except elf.ElfError as error:
                 found[prefix[:-1]] = {"error": "ElfError: %s" % error}
                 continue
@@ -49,7 +50,9 @@ def read():
 def bound(memory, consumer, kind):
     """The objects that a loaded `consumer` is bound to for a family, most used first."""
     loaded = elf.objects(memory)
-    counts = elf_got.bindings(memory, consumer, elf.Owners(memory, loaded), families.family, _EXPORTED).get(kind, {})
+    owners = elf.Owners(memory, loaded)
+    providers = [one for one in loaded if exports(memory, one)]
+    counts = elf_got.bindings(memory, consumer, owners, providers, families.family, _EXPORTED).get(kind, {})
     paths = sorted(counts, key=counts.__getitem__, reverse=True)
     return [one for path in paths for one in loaded if one.path == path]
 

@@ -26,7 +26,6 @@ def read():
         "per_thread_stream": _per_thread_stream(),
         "rng": _generators(),
         "preload": _preload(),
-        "memoize.fusion": _attribute("cupy._core.fusion", "_thread_local") is not None,
     }
     config = sys.modules.get("cupy.fft.config")
     if config is not None:
@@ -60,7 +59,7 @@ def _allocator(cupy):
 
 
 def _per_thread_stream():
-    stream = sys.modules.get("cupy.cuda.stream")
+    stream = sys.modules.get("cupy_backends.cuda.stream")
     return "absent" if stream is None else attempt(vars(stream).get("is_ptds_enabled", None))
 
 
@@ -75,4 +74,7 @@ def _preload():
     libraries = _attribute("cupy._environment", "_preload_libs")
     if libraries is None:
         return "absent"
-    return {str(one): [str(part) for part in value] if isinstance(value, (list, tuple)) else str(value) for one, value in libraries.items()}
+    return {
+        str(one): [str(part) for part in value] if isinstance(value, (list, tuple)) else str(value)
+        for one, value in libraries.items()
+    }

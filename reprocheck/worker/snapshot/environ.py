@@ -21,7 +21,20 @@ _PREFIXES = (
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "FLEXIBLAS", "VECLIB_", "NUMEXPR_", "NUMBA_"),
     *("NPY_", "NUMPY_", "ATEN_", "ONEDNN_", "DNNL_", "MKLDNN_", "TORCH", "PYTORCH", "CUDA_", "CUBLAS", "CUDNN_"),
     *("CUPY_", "CUTENSOR_", "NVIDIA_TF32", "NVRTC_", "NCCL_", "TRITON_", "XLA_", "TF_", "TF2_", "JAX_", "TBB_"),
-    *("LD_", "MALLOC_", "GLIBC_TUNABLES", "MEMKIND_", "PYTHON", "LANG", "LC_", "TZ", "KINETO_", "HSA_", "HIP_", "ROCR_"),
+    *(
+        "LD_",
+        "MALLOC_",
+        "GLIBC_TUNABLES",
+        "MEMKIND_",
+        "PYTHON",
+        "LANG",
+        "LC_",
+        "TZ",
+        "KINETO_",
+        "HSA_",
+        "HIP_",
+        "ROCR_",
+    ),
 )
 # Names under those prefixes that hold credentials all the same (`TF_VAR_…` is Terraform's).
 _SECRET = ("SECRET", "TOKEN", "PASSW", "CREDENTIAL", "AUTH", "APIKEY", "_KEY", "TF_VAR_", "TF_CLI_")

@@ -6,7 +6,7 @@ what was computed, not how. Layout: glibc's sysdeps/x86_64/fpu/bits/fenv.h (MXCS
 
 import posix
 
-from .. import elf, native
+from .. import elf, families, native
 
 __all__ = ["control", "name", "phases", "read", "reader"]
 
@@ -19,7 +19,7 @@ _STICKY = 0x3F
 def read():
     """`control` of the main thread, and what its bits mean."""
     with elf.Memory() as memory:
-        return {key: value for key, value in control(reader(memory)).items()}
+        return control(reader(memory))
 
 
 def reader(memory):
@@ -29,12 +29,12 @@ def reader(memory):
     """
     import ctypes
 
-    loaded = elf.objects(memory)
-    owner = native.first(memory, loaded, "fegetenv")
-    call = None if owner is None else native.function(memory, owner, "fegetenv", ctypes.c_int, ctypes.c_void_p)
-    if call is None:
-        raise elf.ElfError("no loaded object has fegetenv")
-    return call
+    # libm usually; musl has it in its only library.
+    for one in sorted(elf.objects(memory), key=lambda one: not families.stem(one.path).startswith("libm")):
+        call = native.function(memory, one, "fegetenv", ctypes.c_int, ctypes.c_void_p)
+        if call is not None:
+            return call
+    raise elf.ElfError("no loaded object has fegetenv")
 
 
 def control(fegetenv):

@@ -46,7 +46,10 @@ def attempt_items(function):
     if function is None:
         return {}
     try:
-        return {str(key): value if isinstance(value, (bool, int, float, str)) else repr(value) for key, value in function().items()}
+        return {
+            str(key): value if isinstance(value, (bool, int, float, str)) else repr(value)
+            for key, value in function().items()
+        }
     except Exception as error:
         return {"error": "%s: %s" % (type(error).__name__, error)}
 

@@ -10,7 +10,7 @@ import sys
 
 from .. import digest
 
-__all__ = ["WATCHED", "foreign", "name", "phases", "read"]
+__all__ = ["WATCHED", "foreign", "name", "phases", "read", "renamed"]
 
 name = "patches"
 phases = ("t2", "t3")
@@ -20,6 +20,14 @@ WATCHED = (
     *("torch.Tensor", "torch.nn.Module", "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "cupy", "cupy.linalg"),
     *("cupy.fft", "cupy.random", "random", "math", "os", "builtins"),
 )
+
+# Whose names a package shows as its own: `cupy.float32` is numpy's.
+_LENDERS = {"cupy": ("numpy", "cupyx", "cupy_backends")}
+# Decorators that leave `__wrapped__` and do nothing to the numbers.
+_DECORATORS = ("contextlib", "functools", "typing_extensions", "warnings")
+
+# numpy's callables that are neither functions nor builtins, and have a name.
+_NAMED = ("ufunc", "_ArrayFunctionDispatcher")
 
 _FUNCTION = type(lambda: None)
 _BUILTIN = type(len)
@@ -31,13 +39,22 @@ def read():
     found = {}
     for namespace in WATCHED:
         owner = _locate(namespace)
-        if owner is None:
-            continue
-        outsiders = foreign(owner, namespace)
-        for attribute, where in outsiders.items():
-            found[namespace + "." + attribute] = where
-        found["digest." + namespace] = digest.short(repr(sorted(outsiders.items())))
+        if owner is not None:
+            outsiders = foreign(owner, namespace)
+            for attribute, where in outsiders.items():
+                found[namespace + "." + attribute] = where
+            found["digest." + namespace] = digest.short(repr(sorted(outsiders.items()) + renamed(owner)))
     return found
+
+
+def renamed(owner):
+    """`(attribute, function's own name)` where these differ: a namespace's aliases, and functions put in another's place."""
+    found = []
+    for attribute, value in list(vars(owner).items()):
+        kind = type(value)
+        if (kind is _FUNCTION or kind is _BUILTIN or kind.__name__ in _NAMED) and value.__name__ != attribute:
+            found.append((attribute, value.__name__))
+    return sorted(found)
 
 
 def _locate(namespace):
@@ -53,8 +70,8 @@ def _locate(namespace):
 
 def foreign(owner, namespace):
     """Attribute -> `module.qualname (file:line)` for the callables in `owner` that another package defined."""
-    package = namespace.partition(".")[0]
-    own = _Own(package)
+    own = _Own(namespace.partition(".")[0])
+    private = type(owner) is _MODULE  # `_name` of a module is nobody's business, `__add__` of a class is
     found = {}
     for attribute, value in list(vars(owner).items()):
         kind = type(value)
@@ -62,9 +79,9 @@ def foreign(owner, namespace):
             # The common case, and there are thousands of them.
             if own.file(value.__code__.co_filename, value.__globals__):
                 continue
-        elif kind is _BUILTIN or kind is _MODULE or kind is str or kind is int or kind is bool:
+        elif kind is _BUILTIN or issubclass(kind, (_MODULE, str, int)):
             continue
-        elif attribute.startswith("__") and attribute != "__import__":
+        if private and attribute.startswith("_") and attribute != "__import__":
             continue
         where = _where(value, attribute, own)
         if where is not None:
@@ -101,6 +118,10 @@ class _Own:
         root = (module or "").partition(".")[0]
         return root == self.package or root in ("builtins", "") or (self.standard and root in _standard())
 
+    def lent(self, module):
+        """True for a module whose names the package shows as its own."""
+        return (module or "").partition(".")[0] in _LENDERS.get(self.package, ())
+
 
 def _where(value, attribute, own):
     """Where a callable comes from, or None if that is not worth telling."""
@@ -123,33 +144,34 @@ def _where(value, attribute, own):
         module = value.__globals__.get("__name__") or "?"
         label = getattr(value, "__name__", "?")
         text = "%s.%s (%s:%d)" % (module, value.__qualname__, value.__code__.co_filename, value.__code__.co_firstlineno)
-    elif isinstance(value, type):
+    elif issubclass(kind, type):  # not `isinstance`, which asks a lazy object for its `__class__`
         module, label = value.__module__, value.__name__
-        if own.module(module):
+        if own.module(module) or own.lent(module):
             return None
         text = "%s.%s" % (module, getattr(value, "__qualname__", label))
     elif kind is _BUILTIN or not callable(value):
         return None
     else:
         module, label = kind.__module__, None
-        if own.module(module):
+        if own.module(module) or module == "typing":
             return None
-        inner = getattr(value, "func", None)
         text = "%s.%s object" % (module, kind.__qualname__)
-        if isinstance(inner, _FUNCTION):
+        inner = value.func if kind.__name__ == "partial" and module == "functools" else None
+        if type(inner) is _FUNCTION:
             text += " of %s.%s (%s:%d)" % (
                 *(inner.__globals__.get("__name__"), inner.__qualname__),
                 *(inner.__code__.co_filename, inner.__code__.co_firstlineno),
             )
     # `from typing import cast` is no replacement of `torch.cast`.
-    return None if label == attribute and (module or "").partition(".")[0] in _standard() else text
+    imported = label == attribute and ((module or "").partition(".")[0] in _standard() or own.lent(module))
+    return None if imported else text
 
 
 def _through(value):
     """What a wrapper of the standard library (`lru_cache`, `contextmanager`) wraps, or None."""
     wrapped = None
     if type(value) is _FUNCTION:
-        if value.__globals__.get("__name__") in ("contextlib", "functools"):
+        if value.__globals__.get("__name__") in _DECORATORS:
             wrapped = value.__dict__.get("__wrapped__")
     elif type(value).__module__ == "functools":
         wrapped = getattr(value, "__wrapped__", None)

@@ -4,6 +4,7 @@ import posix
 import sys
 
 from .. import digest
+from . import quiet
 
 __all__ = ["name", "origin", "phases", "read", "small_file"]
 
@@ -165,7 +166,7 @@ def _loaded_modules():
     found = {}
     gc = loaded("gc")
     if gc is not None:
-        found["gc.enabled"] = gc.isenabled()
+        found["gc.enabled"] = gc.isenabled() or quiet.active
         found["gc.threshold"] = list(gc.get_threshold())
         found["gc.frozen"] = gc.get_freeze_count() > 0
     atexit = loaded("atexit")

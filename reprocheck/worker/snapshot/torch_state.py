@@ -115,7 +115,9 @@ def read():
     found["mode.function_modes"] = _modes("torch.overrides", "_get_current_function_mode_stack")
     found["mode.dispatch_modes"] = _modes("torch.utils._python_dispatch", "_get_current_dispatch_mode_stack")
     found["rng.cpu"] = _generator(find(torch, "default_generator"))
-    found["rng.cuda"] = [_generator(one) for one in vars(sys.modules.get("torch.cuda", torch)).get("default_generators", ())]
+    found["rng.cuda"] = [
+        _generator(one) for one in vars(sys.modules.get("torch.cuda", torch)).get("default_generators", ())
+    ]
     options = vars(sys.modules.get("torch._tensor_str", torch)).get("PRINT_OPTS")
     found["print_options"] = {key: _plain(getattr(options, key, "absent")) for key in _PRINT}
     found.update(_configuration("inductor", sys.modules.get("torch._inductor.config"), _INDUCTOR))

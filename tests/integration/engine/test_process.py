@@ -16,7 +16,11 @@ from reprocheck.errors import HarnessError
 
 def python(code: str, *, timeout: float = 20.0, stop: threading.Event | None = None) -> Exit:
     return run_process(
-        [sys.executable, "-c", code], env=dict(os.environ), cwd=Path.cwd(), timeout=timeout, stop=stop or threading.Event()
+        [sys.executable, "-c", code],
+        env=dict(os.environ),
+        cwd=Path.cwd(),
+        timeout=timeout,
+        stop=stop or threading.Event(),
     )
 
 

@@ -45,7 +45,9 @@ def start(python: str, folder: Path, *, capture: bool) -> tuple[list[str], list[
         "modules = sorted(sys.modules)\n"
         "libraries = sorted({l.split()[-1] for l in open('/proc/self/maps') if '.so' in l})\n"
     )
-    (folder / "work.py").write_text("import first\ndef run():\n    return [repr(first.modules), repr(first.libraries)]\n")
+    (folder / "work.py").write_text(
+        "import first\ndef run():\n    return [repr(first.modules), repr(first.libraries)]\n"
+    )
     environment = {name: value for name, value in user_environment().items() if not name.startswith("PYTHON")}
     job = Job(
         target=Target(text="work.py::run", kind="function", path=str(folder / "work.py"), name="run"),
@@ -59,7 +61,9 @@ def start(python: str, folder: Path, *, capture: bool) -> tuple[list[str], list[
         texts.extend((place / "arrays" / output.file).read_bytes() for output in raw.outputs)
         return raw.record
 
-    (record,) = LocalEngine(job, folder / "scratch", jobs=1).run([Trial(order=("first",), repeat=0, capture=capture)], keep)
+    (record,) = LocalEngine(job, folder / "scratch", jobs=1).run(
+        [Trial(order=("first",), repeat=0, capture=capture)], keep
+    )
     assert record.ok, record.failure
     modules, libraries = (ast.literal_eval(t[8 + int.from_bytes(t[:8], "little") :].decode()) for t in texts)
     return modules, libraries
