@@ -66,6 +66,11 @@ class Measure:
         if self.first is None:
             self.first = Found(batch, 0)
         self.differing += len(batch)
+        # Overflow to inf and underflow to 0 are the right answers here, and NaN is looked for by its bits.
+        with np.errstate(all="ignore"):
+            self._add_numbers(batch)
+
+    def _add_numbers(self, batch: Batch) -> None:
         found = numbers(self._dtype, batch)
         self.failing += len(batch) if found is None else self._count_failing(found)
         if found is None:
@@ -105,8 +110,7 @@ class Measure:
         tolerance = self._tolerance
         if tolerance.exact or not self._dtype.tolerant:
             return len(found.measured)
-        with np.errstate(over="ignore", invalid="ignore"):
-            passed = within(found.distance, tolerance.atol + tolerance.rtol * found.scale)
+        passed = within(found.distance, tolerance.atol + tolerance.rtol * found.scale)
         if tolerance.ulp > 0 and found.ulp is not None:
             passed |= found.ulp <= np.uint64(min(tolerance.ulp, 2**64 - 1))
         return len(passed) - _count(passed & ~found.nan_changed & ~found.inf_changed)
@@ -149,8 +153,7 @@ class Measure:
                 self._rtol = math.inf
             keep = scale > 0
             distance, scale = distance[keep], scale[keep]
-            with np.errstate(over="ignore"):
-                relative = distance / scale
+            relative = distance / scale
         if not exact:
             return
         if len(relative):
@@ -169,9 +172,8 @@ class Measure:
         # Those whose quotient rounds to nearly the same may need a step more; the others then pass a fortiori.
         near = relative >= rtol * _NEAR
         distance, scale = distance[near], scale[near]
-        with np.errstate(over="ignore"):
-            while not within(distance, rtol * scale).all():
-                rtol = math.nextafter(rtol, math.inf)
+        while not within(distance, rtol * scale).all():
+            rtol = math.nextafter(rtol, math.inf)
         return rtol
 
 

@@ -108,24 +108,25 @@ def expect(name: str, itemsize: int, a: bytes, b: bytes, tolerance: Tolerance) -
         result.differing += 1
         result.first = index if result.first is None else result.first
         accepted = (
-            integer(name, index, x, y, tolerance, result)
+            integer(name, index, (x, y), tolerance, result)
             if name in INTEGERS
-            else floating(name, index, x, y, tolerance, result)
+            else floating(name, index, (x, y), tolerance, result)
         )
         result.failing += not (accepted and not tolerance.exact)
     return result
 
 
-def integer(name: str, index: int, x: bytes, y: bytes, tolerance: Tolerance, result: Expected) -> bool:
+def integer(name: str, index: int, sides: tuple[bytes, bytes], tolerance: Tolerance, result: Expected) -> bool:
     signed = INTEGERS[name][1]
-    a, b = (int.from_bytes(side, "little", signed=signed) for side in (x, y))
-    note(result, index, abs(a - b), abs(a - b), float(abs(a - b)), abs(float(b)))
+    a, b = (int.from_bytes(side, "little", signed=signed) for side in sides)
+    note(result, index, abs(a - b), float(abs(a - b)), abs(float(b)))
     return abs(a - b) <= tolerance.atol + tolerance.rtol * abs(float(b))
 
 
-def floating(name: str, index: int, x: bytes, y: bytes, tolerance: Tolerance, result: Expected) -> bool:
+def floating(name: str, index: int, sides: tuple[bytes, bytes], tolerance: Tolerance, result: Expected) -> bool:
     pairs = [
-        (p, q, value_of(name, p), value_of(name, q)) for p, q in zip(parts_of(name, x), parts_of(name, y), strict=True)
+        (p, q, value_of(name, p), value_of(name, q))
+        for p, q in zip(*(parts_of(name, side) for side in sides), strict=True)
     ]
     if any(math.isnan(u) != math.isnan(v) for _, _, u, v in pairs):
         result.nan_changed += 1
@@ -144,19 +145,19 @@ def floating(name: str, index: int, x: bytes, y: bytes, tolerance: Tolerance, re
     result.signed_zero += ulp == 0 and not payload
     result.max_ulp = max(result.max_ulp or 0, ulp)
     result.ulps.append(ulp)
-    note(result, index, ulp, distance, distance, scale)
+    note(result, index, ulp, distance, scale)
     close = math.isfinite(distance) and distance <= tolerance.atol + tolerance.rtol * scale
     return close or 0 < tolerance.ulp >= ulp
 
 
-def note(result: Expected, index: int, rank: int, distance: float, as_float: float, scale: float) -> None:
+def note(result: Expected, index: int, rank: int, distance: float, scale: float) -> None:
     if rank > result.worst_rank:
         result.worst_rank, result.worst = rank, index
-    result.distances.append(as_float)
-    result.max_abs = max(result.max_abs or 0.0, as_float)
+    result.distances.append(distance)
+    result.max_abs = max(result.max_abs or 0.0, distance)
     if scale > 0 and distance > 0:
         with np.errstate(over="ignore"):
-            result.max_rel = max(result.max_rel or 0.0, float(np.float64(as_float) / scale))
+            result.max_rel = max(result.max_rel or 0.0, float(np.float64(distance) / scale))
 
 
 def modulus(parts: list[float]) -> float:
@@ -246,7 +247,7 @@ def cases(draw: st.DrawFn, names: list[str] = NUMERIC) -> Case:
     change = st.one_of(pattern.map(lambda p: lambda _: p), st.integers(-3, 3).map(lambda d: lambda p: (p + d) % top))
     changes: dict[int, Callable[[int], int]] = draw(st.dictionaries(st.integers(0, size - 1), change, max_size=size))
     b = [changes[i](pattern) if i in changes else pattern for i, pattern in enumerate(a)]
-    return Case(name, brute.pack(name, a), brute.pack(name, b))
+    return Case(name, pack(name, a), pack(name, b))
 
 
 tolerances = st.builds(
@@ -267,12 +268,12 @@ def test_agrees_with_the_plain_comparison(case: Case, tolerance: Tolerance) -> N
     assert found.differing == expected.differing
     assert found.kind == ("values" if expected.differing else "equal")
     assert found.within == (expected.failing == 0)
-    for field in ("nan_changed", "nan_payload", "inf_changed", "signed_zero"):
-        assert getattr(found, field) == getattr(expected, field), field
+    for name in ("nan_changed", "nan_payload", "inf_changed", "signed_zero"):
+        assert getattr(found, name) == getattr(expected, name), name
     if not expected.differing:
         return
-    for field in ("max_ulp", "max_abs", "max_rel"):
-        assert getattr(found, field) == getattr(expected, field), field
+    for name in ("max_ulp", "max_abs", "max_rel"):
+        assert getattr(found, name) == getattr(expected, name), name
     assert found.first_index == (expected.first,)
     assert found.worst_index == (None if expected.worst is None else (expected.worst,))
     buckets: dict[str, int] = {}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -157,4 +158,4 @@ def test_mutated_files_are_read_or_refused(data: st.DataObject, tmp_path: Path) 
     size = path.stat().st_size
     spans = sorted((found.start, found.stop) for found in file.tensors.values())
     assert all(0 < start <= stop <= size for start, stop in spans)
-    assert all(before[1] == after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(spans))
