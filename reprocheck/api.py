@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from reprocheck.errors import UsageError
 from reprocheck.line import Request, run
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
-from reprocheck.plan.subjects import find_subjects
+from reprocheck.plan.subjects import SubjectsFound, find_subjects
 from reprocheck.plan.target import parse_target
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import RunWriter, Spec, new_run_folder, runs_in
@@ -157,7 +158,31 @@ def _subjects(target: Target, resolved: Resolved, base: Mapping[str, str], here:
         raise UsageError(
             f"`{target.text}` imports no package whose order could matter; name the subjects with --imports a,b"
         )
-    return tuple(found.subjects), "the workload's own imports"
+    missing = [name for name in found.subjects if name not in names]
+    left = f"; left out, not installed: {', '.join(missing)}" if missing else ""
+    return names, f"the workload's own imports{left}"
+
+
+def _installed(found: SubjectsFound, resolved: Resolved, base: Mapping[str, str]) -> tuple[str, ...]:
+    """The subjects without those that the workload imports only on condition and that aren't there.
+
+    Asked of the trials' own interpreter, and only when there is such a subject: it costs a process.
+    """
+    optional = [item.name for item in found.found if item.optional]
+    if not optional:
+        return tuple(found.subjects)
+    python = resolve_python(resolved.options.python, base)
+    code = "import importlib.util as u, sys; print(*[n for n in sys.argv[1:] if u.find_spec(n)])"
+    answer = subprocess.run(
+        [python, "-c", code, *optional],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(base),
+        stdin=subprocess.DEVNULL,
+    )
+    there = set(answer.stdout.split())
+    return tuple(name for name in found.subjects if name not in optional or name in there)
 
 
 def resolve_python(wanted: str | None, base: Mapping[str, str]) -> str:
@@ -205,7 +230,7 @@ def _environment_facts(job: Job) -> dict[str, Any]:
 
 def _folder(out: str | Path | None, *, resume: bool, here: Path, target: Target) -> Path:
     if out is not None:
-        return Path(out).absolute()
+        return here / out
     root = here / RUNS
     if resume:
         from reprocheck.store.run import PARTIAL, Run

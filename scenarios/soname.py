@@ -11,7 +11,7 @@
 """Two libraries with one name.
 
 What it shows: the packages `native.alpha` and `native.beta` each bring a `libdot.so.1` beside the library that needs
-it, found by RUNPATH `$ORIGIN`, as wheels do. The dynamic loader compares a needed name with the names (SONAME) of what is
+it, found by RUNPATH `$ORIGIN`, as wheels do. The loader compares a needed name with the names (SONAME) of what is
 loaded before it searches any folder, so the second package gets the first one's copy. One vendor adds up in single
 precision, the other in double: the order decides how both compute. This is how `libgomp.so.1`, `libcublas.so.12` and
 many others are shared without anybody asking (`lightgbm_openmp`, `cublas_binding`).

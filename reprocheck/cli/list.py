@@ -85,8 +85,6 @@ def past_runs(root: Path) -> list[dict[str, Any]]:
 
 
 def _print(found: dict[str, list[dict[str, Any]]], folder: Path, root: Path) -> None:
-    from rich.table import Table
-
     from reprocheck.report.text import console_for
 
     console = console_for(sys.stdout)
@@ -94,10 +92,9 @@ def _print(found: dict[str, list[dict[str, Any]]], folder: Path, root: Path) -> 
         console.print(
             f"scenarios in {folder}/" if found["scenarios"] else f"no scenarios in {folder}/ (see --scenarios)"
         )
-        table = Table.grid(padding=(0, 2))
         for row in found["scenarios"]:
-            table.add_row(f"  {row['target']}", row["expect"], ", ".join(row["imports"]), row["story"])
-        console.print(table)
+            console.print(f"  {row['target']}  ({', '.join(row['imports'])}; expect {row['expect']})", soft_wrap=True)
+            console.print(f"    {row['story']}", soft_wrap=True)
     if "runs" in found:
         console.print(
             f"runs in {root}/" if found["runs"] else f"no runs in {root}/ yet: start one with `reprocheck run`"

@@ -134,8 +134,8 @@ class Measure:
         if int(rank[at]) > self._worst_rank:
             self._worst_rank = int(rank[at])
             self.worst = Found(batch, at)
-        self._measured += len(distance)
         if found.exact:
+            self._measured += len(distance)
             self._sum_abs += float(distance.sum(dtype=np.float64))
             self.max_abs = max(self.max_abs or 0.0, float(distance.max()))
         self._add_needs(distance, scale, exact=found.exact)

@@ -5,7 +5,17 @@ Floats are rendered from exact rationals, so every format of the table is treate
 
 from __future__ import annotations
 
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_05UP,
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    Inexact,
+)
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +26,8 @@ from reprocheck.compare.numbers import part_bits
 from reprocheck.compare.source import Bytes
 
 __all__ = ["decimal_text", "hex_text", "shortest_decimal"]
+
+_DIGITS = 60
 
 
 def decimal_text(dtype: DType, element: Bytes) -> str:
@@ -50,24 +62,35 @@ def hex_text(dtype: DType, element: Bytes) -> str:
 
 
 def shortest_decimal(form: FloatFormat, pattern: int) -> str:
-    """The shortest decimal that rounds to this pattern in its own format, spelt as `repr` of a float is."""
+    """The shortest decimal that rounds to this pattern in its own format, spelt as `repr` of a float is.
+
+    Formats of 8 bits and less are spelt exactly: among so few values, the shortest for -96 would be -100.
+    """
     sign = "-" if pattern & form.sign_bit else ""
     if (special := _special(form, pattern)) is not None:
         return special if special == "nan" else sign + special
     rank = _rank(form, pattern)
     value = exact_value(form, rank)
-    if value == 0:
-        return f"{sign}0.0"
-    # What rounds to this value lies between the midpoints to its neighbours; a tie goes to the even pattern.
-    above = (value + exact_value(form, rank + 1)) / 2
-    below = (value + exact_value(form, rank - 1)) / 2 if rank else value / 2
-    digits = 1
-    while True:
-        text = _divide(value, digits)
-        read = Fraction(text)
-        if below < read < above or (rank % 2 == 0 and read in {below, above}):
-            return sign + _spelt(text)
-        digits += 1
+    if value == 0 or form.width <= 8:
+        return f"{sign}{float(value)!r}"
+    # What rounds to this value lies between the midpoints to its neighbours; a tie goes to the even pattern. 60 digits
+    # hold any candidate; bounds that do not fit are rounded inwards, so that they are never mistaken for a tie.
+    tie, bounds = Context(prec=_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN), []
+    for neighbour, inwards in ((rank - 1, ROUND_CEILING), (rank + 1, ROUND_FLOOR)):
+        middle = (value + exact_value(form, neighbour)) / 2 if neighbour >= 0 else value / 2
+        tie.clear_flags()
+        tie.rounding = inwards
+        bound = _divide(middle, tie)
+        bounds.append((bound, rank % 2 == 0 and not tie.flags[Inexact]))
+    (below, may_be_below), (above, may_be_above) = bounds
+    whole = _divide(value, Context(prec=_DIGITS, rounding=ROUND_05UP, Emax=MAX_EMAX, Emin=MIN_EMIN))
+    for digits in range(1, _DIGITS):
+        # Below a power of two the interval is lopsided, so that the nearest may fall out where the other side is in.
+        for rounding in (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING):
+            text = Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN).plus(whole)
+            if below < text < above or (may_be_below and text == below) or (may_be_above and text == above):
+                return sign + _spelt(text)
+    raise AssertionError(f"{form.name} needs more than {_DIGITS} digits")
 
 
 def _float_patterns(dtype: DType, element: Bytes) -> tuple[FloatFormat, list[int]]:
@@ -102,15 +125,13 @@ def _rank(form: FloatFormat, pattern: int) -> int:
     return exponent << 63 | significand & (2**63 - 1)
 
 
-def _divide(value: Fraction, digits: int) -> Decimal:
-    """The value to so many significant digits, nearest."""
-    context = Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
+def _divide(value: Fraction, context: Context) -> Decimal:
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def _spelt(number: Decimal) -> str:
     """Python's spelling of a float: positional from 1e-4 up to 1e16, scientific outside."""
-    _, digits, _ = number.normalize(Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)).as_tuple()
+    _, digits, _ = number.normalize(Context(prec=_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)).as_tuple()
     power = number.adjusted()
     figures = "".join(map(str, digits))
     if not -4 <= power < 16:

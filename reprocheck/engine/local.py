@@ -88,7 +88,8 @@ class LocalEngine:
     def _one(self, trial: Trial, number: int, keep: Callable[[RawRecord, Path], Any]) -> Any:
         if self._stop.is_set():
             raise HarnessError("interrupted")
-        folder = self._scratch / f"{number:06d}"
+        # With our own number in it: a worker of a parent that was killed may still be writing to its folder.
+        folder = self._scratch / f"{os.getpid()}-{number:06d}"
         folder.mkdir(parents=True)
         try:
             job_file = folder / "job"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import IO, Any
 
@@ -20,7 +21,7 @@ MAX_OUTPUTS = 8
 MAX_STATES = 6
 MAX_ORDERS = 24
 MAX_NAMES = 6
-WIDTH_WITHOUT_TERMINAL = 120
+WIDTH_WITHOUT_TERMINAL = 150
 COLOURS = {
     "identical": "green",
     "within-tolerance": "green",
@@ -53,7 +54,14 @@ def console_for(stream: IO[str], *, color: str = "auto") -> Console:
 
 
 def print_study(study: Study, console: Console) -> None:
-    """Print the whole report."""
+    """Print the whole report, without the blanks with which tables fill their cells."""
+    with console.capture() as capture:
+        _study(study, console)
+    text = "\n".join(line.rstrip() for line in capture.get().split("\n"))
+    console.file.write(text)
+
+
+def _study(study: Study, console: Console) -> None:
     line = Text(study.headline)
     line.stylize(f"bold {COLOURS.get(study.verdict, 'red')}", 0, len(study.verdict))
     console.print(line, soft_wrap=True)
@@ -160,7 +168,7 @@ def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Conso
     _section(f"outputs that differ most ({len(differing)} of {len(outputs)} differ)", console)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at"):
-        table.add_column(title, overflow="fold", justify="left")
+        table.add_column(title, overflow="fold", no_wrap=title == "output" and console.width >= WIDTH_WITHOUT_TERMINAL)
     pair = differing[0].groups if differing else ("", "")
     table.add_column(f"{pair[1]} | {pair[0]} there" if len(pair) == 2 else "values", overflow="fold")
     for output in differing[:MAX_OUTPUTS]:
@@ -259,6 +267,8 @@ def _states(title: str, differences: tuple[StateDifference, ...], console: Conso
 def change_text(change: Change) -> str:
     """A value and how it came about: `1, since import toolbox (toolbox/runtime.py:12)`."""
     text = value_text(change.value)
+    if change.value == "absent":
+        return text
     if change.phase.startswith("t1:"):
         text += f", since `import {change.phase[3:]}`"
     elif change.phase == "t0":
@@ -276,7 +286,8 @@ def value_text(value: Any, limit: int = 160) -> str:
     elif isinstance(value, dict):
         text = ", ".join(f"{key}={value_text(item, limit)}" for key, item in value.items()) or "none"
     else:
-        text = str(value)
+        # What lies in an environment is named from there on; the JSON has it whole.
+        text = re.sub(r"(?<![^\s,=])/\S*/(?:site|dist)-packages/", "", str(value))
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

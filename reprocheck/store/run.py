@@ -153,21 +153,22 @@ class RunWriter:
         self.folder = folder.with_name(folder.name + PARTIAL)
         self.spec = spec
         self._done: dict[str, Record] = {}
-        if resume and folder.exists() and not self.folder.exists():
-            with storage_errors(folder):
-                folder.rename(self.folder)
-        if folder.exists():
+        if resume:
+            self._refuse_another_spec()
+        elif folder.exists():
             raise UsageError(f"`{folder}` exists already; give another --out, or --resume to continue it")
-        if self.folder.exists() and not resume:
+        elif self.folder.exists():
             raise UsageError(
                 f"`{self.folder}` is left from a run that did not end; continue it with --resume or delete it"
             )
         with storage_errors(self.folder):
+            if folder.exists() and not self.folder.exists():
+                folder.rename(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock()
             (self.folder / "records").mkdir(exist_ok=True)
             if (self.folder / "spec.json").exists():
-                self._resume()
+                self._take_up()
             else:
                 self._write("spec.json", msgspec.json.encode(spec))
             self._journal = os.open(self.folder / "journal.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -197,8 +198,7 @@ class RunWriter:
         """Write the verdict and rename the folder into place; returns where it now is."""
         with storage_errors(self.folder):
             self._write("study.json", msgspec.json.format(msgspec.json.encode(study), indent=1))
-            if self.scratch.exists():
-                _remove(self.scratch)
+            _remove(self.scratch)
             self.folder.rename(self.final)
         return self.final
 
@@ -221,23 +221,28 @@ class RunWriter:
             os.close(self._lock_fd)
             raise UsageError(f"`{self.folder}` is in use by another reprocheck; give another --out") from None
 
-    def _resume(self) -> None:
-        before = Run(self.folder)
+    def _refuse_another_spec(self) -> None:
+        """Raise `UsageError` naming the field, before anything is touched, if what is there is another question."""
+        there = next((path for path in (self.folder, self.final) if (path / "spec.json").exists()), None)
+        if there is None:
+            return
+        before = Run(there)
         for field in Spec.__struct_fields__:
             old, new = getattr(before.spec, field), getattr(self.spec, field)
             if old != new:
-                shown = {
-                    name: msgspec.json.encode(value).decode()[:120] for name, value in (("old", old), ("new", new))
-                }
+                was, now = (msgspec.json.encode(value).decode()[:120] for value in (old, new))
                 raise UsageError(
-                    f"`{self.final}` was made with another `{field}` ({shown['old']}, now {shown['new']}); "
-                    "start a new run with another --out"
+                    f"`{self.final}` was made with another `{field}` ({was}, now {now}); start a new run with another --out"
                 )
-        for line in before.journal():
+
+    def _take_up(self) -> None:
+        """Learn what the journal has, cut off a line that a crash left half written, and drop unfinished trials."""
+        _remove(self.scratch)
+        before = Run(self.folder)
+        lines = before.journal()
+        for line in lines:
             self._done[line.key] = before.read(line.record, Record)
-        # A cut last line would join the next one written.
-        whole = b"".join(msgspec.json.encode(line) + b"\n" for line in before.journal())
-        self._write("journal.jsonl", whole)
+        self._write("journal.jsonl", b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def _write(self, name: str, data: bytes) -> None:
         path = self.folder / name

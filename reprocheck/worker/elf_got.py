@@ -82,12 +82,12 @@ def _slots(memory, consumer, first, own):
     tags = consumer.tags(memory)
     jumps = consumer.pointer(memory, _DT_JMPREL)
     if jumps is not None:
-        offsets, _, column = _columns(memory, jumps, tags.get(_DT_PLTRELSZ, 0) // 24)
-        indices = column.tolist()
-        places = [at for at, index in enumerate(indices) if index < first and index]
-        raw = column.tobytes()
+        data = _table(memory, jumps, tags.get(_DT_PLTRELSZ, 0) // 24)
+        offsets, indices = data.cast("Q"), data.cast("I")[3::6]
+        places = [at for at in _below(data, first) if 0 < indices[at] < first]
+        column = indices.tobytes() if own else b""
         for index in own:
-            places += _positions(raw, index)
+            places += _equal(column, index)
         found += [indices[at] for at in places]
         slots += [offsets[3 * at] for at in places]
     rest = consumer.pointer(memory, _DT_RELA)
@@ -97,26 +97,45 @@ def _slots(memory, consumer, first, own):
         start, number = rest + 24 * skipped, tags.get(_DT_RELASZ, 0) // 24 - skipped
         # Pointers outside the procedure linkage table: code built with -fno-plt. Where there is a linkage table they
         # are no more than functions whose address is taken, and not worth milliseconds.
-        if number > _BULK and found:
-            number = 0
-        offsets, types, indices = _columns(memory, start, number)
-        indices = indices.tolist()
-        places = [at for at, kind in enumerate(types.tolist()) if kind in _GLOB_DAT]
+        data = _table(memory, start, 0 if number > _BULK and found else number)
+        offsets, indices = data.cast("Q"), data.cast("I")[3::6]
+        places = [at for at, kind in enumerate(data.cast("I")[2::6].tolist()) if kind in _GLOB_DAT]
         places = [at for at in places if indices[at] and (indices[at] < first or indices[at] in own)]
         found += [indices[at] for at in places]
         slots += [offsets[3 * at] for at in places]
     return found, slots
 
 
-def _columns(memory, address, number):
-    """Of `number` relocations, as views: the 64-bit words (offset, info, addend), the types, the symbol indices."""
-    view = memoryview(memory.read(address, 24 * number) if number > 0 else b"")
-    halves = view.cast("I")
-    return view.cast("Q"), halves[2::6], halves[3::6]
+def _table(memory, address, number):
+    """`number` relocations of 24 bytes: offset (8), type (4), symbol index (4), addend (8)."""
+    return memoryview(memory.read(address, 24 * number) if number > 0 else b"")
 
 
-def _positions(column, index):
-    """Where `index` is in a column of 32-bit numbers (bytes): a search in C instead of a loop over all of them."""
+def _below(table, first):
+    """Entries whose symbol index may be below `first`: a superset, found without a loop over tens of thousands.
+
+    An index is small when its upper bytes are; whole columns of bytes are compared at once, as one long integer each.
+    """
+    number = len(table) // 24
+    if first > 0xFFFF:
+        return range(number)
+    zero = bytes([0] + [1] * 255)
+    low = bytes([0] * ((first >> 8) + 1) + [1] * (255 - (first >> 8)))
+    large = 0
+    for column, classes in ((13, low), (14, zero), (15, zero)):
+        large |= int.from_bytes(table[column::24].tobytes().translate(classes), "little")
+    return list(_zeros(large.to_bytes(number, "little")))
+
+
+def _zeros(data):
+    at = data.find(0)
+    while at >= 0:
+        yield at
+        at = data.find(0, at + 1)
+
+
+def _equal(column, index):
+    """Where `index` stands in a column of 32-bit numbers (bytes)."""
     pattern = index.to_bytes(4, "little")
     at = column.find(pattern)
     while at >= 0:

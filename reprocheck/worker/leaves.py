@@ -271,12 +271,21 @@ def _numpy_leaf(numpy, array, python):
     name = dtype.name
     if dtype.kind in "mM":
         name = dtype.str[1:].replace("m8", "timedelta64").replace("M8", "datetime64")
-    elif dtype == numpy.longdouble and dtype.itemsize == 16:
-        name = "longdouble"
-    elif dtype.kind == "c" and dtype.itemsize == 32:
-        array = numpy.stack([array.real, array.imag], -1).reshape(-1)
-        return Leaf("longdouble", (*shape, 2), array.view(numpy.uint8), python, array)
+    elif dtype in (numpy.longdouble, numpy.clongdouble) and numpy.dtype(numpy.longdouble).itemsize == 16:
+        if dtype.kind == "c":
+            array = numpy.stack([array.real, array.imag], -1).reshape(-1)
+            shape = (*shape, 2)
+        data = _without_padding(numpy, array)
+        return Leaf("longdouble", shape, data, python, data)
     return Leaf(name, shape, data, python, array)
+
+
+def _without_padding(numpy, array):
+    """Bytes of long doubles; x86's 80 bits fill 10 of 16 bytes, and what is in the rest is chance."""
+    data = array.view(numpy.uint8).reshape(-1, 16).copy()
+    if numpy.finfo(numpy.longdouble).nmant == 63:
+        data[:, 10:] = 0
+    return data.reshape(-1)
 
 
 def _dlpack_leaf(torch, numpy, value):

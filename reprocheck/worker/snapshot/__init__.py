@@ -11,10 +11,10 @@ __all__ = ["EARLY", "LAST", "LATE", "quiet"]
 EARLY = ("environ", "libraries", "process", "fp", "modules")
 """Read at t0 and after each subject. Only builtins, `sys`, `posix` and raw `/proc` reads."""
 
-LATE = ("objects", "bindings", "torch_state", "numpy_state", "cupy_state", "fp_control", "openmp", "blas", "patches")
+LATE = ("objects", "bindings", "torch_state", "numpy_state", "cupy_state", "fp_control", "openmp", "blas", "cuda", "patches")
 """Read before the workload and after its outputs; they freeze nothing, load no library and start no thread."""
 
-LAST = ()
+LAST = ("torch_late", "cupy_late", "blas_late", "openmp_late", "fp_threads", "others", "environ_all", "host")
 """Read after the outputs only: they freeze an environment variable, load a library, or start threads."""
 
 

@@ -6,7 +6,7 @@
 from .. import elf, elf_got, families
 from .objects import exports, tidy
 
-__all__ = ["bound", "label", "name", "phases", "read"]
+__all__ = ["bound", "labels", "name", "phases", "read"]
 
 name = "libraries"
 phases = ("t2", "t3")
@@ -34,8 +34,9 @@ def read():
         consumers = [one for one in loaded if one.path and _consumes(memory, one)]
         if len(consumers) > _MOST:
             found["binding.unread"] = len(consumers) - _MOST
+        short = labels(loaded)
         for one in consumers[:_MOST]:
-            prefix = "binding." + label(one.path) + "."
+            prefix = "binding." + short[one] + "."
             try:
                 counts = elf_got.bindings(memory, one, owners, providers, families.family, _EXPORTED)
             except elf.ElfError as error:
@@ -57,17 +58,26 @@ def bound(memory, consumer, kind):
     return [one for path in paths for one in loaded if one.path == path]
 
 
-def label(path):
-    """A consumer's short name: its path below site-packages, or its file name; without the extension's ABI tag."""
+def labels(loaded):
+    """Object -> its short name: the path below site-packages or the file name, the whole path where that is not unique."""
+    short = {one: _label(one.path) for one in loaded}
+    taken = {}
+    for text in short.values():
+        taken[text] = taken.get(text, 0) + 1
+    return {one: text if taken[text] == 1 else tidy(one.path) for one, text in short.items()}
+
+
+def _label(path):
+    """A file's path below site-packages, or its name; without the extension's ABI tag."""
     path = tidy(path)
     for root in ("/site-packages/", "/dist-packages/", "/lib-dynload/"):
-        head, found, tail = path.rpartition(root)
+        found, tail = path.rpartition(root)[1:]
         if found:
             path = tail
             break
     else:
         path = path.rpartition("/")[2]
-    head, tag, tail = path.partition(".cpython-")
+    head, tag, _ = path.partition(".cpython-")
     return head + ".so" if tag else path
 
 

@@ -4,7 +4,7 @@ libmkl_rt is left alone here: it loads the rest of MKL, globally, at the first c
 """
 
 from .. import elf, families, native
-from .bindings import label
+from .bindings import labels
 from .objects import exports
 
 __all__ = ["name", "phases", "read"]
@@ -21,12 +21,14 @@ def read():
     """`openblas.FILE.X`: version and build, core, threads, threading layer; `mkl.FILE.X`: version, threads."""
     found = {}
     with elf.Memory() as memory:
-        for one in elf.objects(memory):
+        loaded = elf.objects(memory)
+        short = labels(loaded)
+        for one in loaded:
             kinds = {families.family(symbol.encode()) for symbol in exports(memory, one)}
             if "openblas" in kinds:
-                found.update(_prefixed("openblas." + label(one.path), _openblas(memory, one)))
+                found.update(_prefixed("openblas." + short[one], _openblas(memory, one)))
             if "mkl" in kinds and not families.stem(one.path).startswith("libmkl_"):
-                found.update(_prefixed("mkl." + label(one.path), mkl(memory, one)))
+                found.update(_prefixed("mkl." + short[one], mkl(memory, one)))
     return found
 
 

@@ -3,7 +3,7 @@ changes nothing; LLVM's and Intel's read theirs at the first call and are asked 
 """
 
 from .. import elf, families, native
-from .bindings import label
+from .bindings import labels
 from .objects import exports
 
 __all__ = ["name", "phases", "read", "runtimes", "settings"]
@@ -18,10 +18,12 @@ def read():
     """`FILE.X` for each libgomp: threads, processors, dynamic, levels, proc_bind, schedule."""
     found = {}
     with elf.Memory() as memory:
-        for one in elf.objects(memory):
+        loaded = elf.objects(memory)
+        short = labels(loaded)
+        for one in loaded:
             if "GOMP_parallel" in exports(memory, one) and "__kmpc_fork_call" not in exports(memory, one):
                 for key, value in settings(memory, one).items():
-                    found[label(one.path) + "." + key] = value
+                    found[short[one] + "." + key] = value
     return found
 
 

@@ -306,7 +306,7 @@ def check_passes_at(run: Callable[[Tolerance], Difference], name: str) -> None:
         assert found.nan_changed or found.inf_changed
         assert not run(Tolerance(rtol=1e300, atol=1e308, ulp=2**64 - 1)).within
         return
-    harmless = found.signed_zero + found.nan_payload == found.differing
+    harmless = TABLE[name].parts == 1 and found.signed_zero + found.nan_payload == found.differing
     if math.isfinite(needed.rtol):
         assert run(Tolerance(rtol=needed.rtol)).within
         # Where products fall below the normal range, rounding makes steps larger than this.
@@ -346,10 +346,10 @@ def test_the_chunk_size_does_not_matter(case: Case, chunks: int) -> None:
 
 
 long_doubles = st.builds(
-    lambda x, y, power: np.ldexp(np.longdouble(x) + np.longdouble(y) * np.longdouble(2.0**-53), power),
+    lambda x, y, power: (np.longdouble(x) + np.longdouble(y) * np.longdouble(2.0**-53)) * np.longdouble(f"1e{power}"),
     st.sampled_from([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan]) | st.floats(-2.0, 2.0),
     st.floats(-1.0, 1.0),
-    st.sampled_from([0, 0, 0, 5, -16445, 16383]),
+    st.sampled_from([0, 0, 0, 5, -4948, 4931]),
 )
 
 
