@@ -154,7 +154,8 @@ def _subjects(target: Target, resolved: Resolved, base: Mapping[str, str], here:
     folder = str(Path(target.path).parent) if target.path else str(here)
     search = [folder, *filter(None, base.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
     found = find_subjects(target, search)
-    if not found.subjects:
+    names = _installed(found, resolved, base)
+    if not names:
         raise UsageError(
             f"`{target.text}` imports no package whose order could matter; name the subjects with --imports a,b"
         )

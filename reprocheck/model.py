@@ -53,13 +53,20 @@ class Target(Struct, frozen=True, kw_only=True):
 
     text: str
     """As the user wrote it, e.g. `train.py::step`."""
-    kind: Literal["function", "module", "nothing", "script"]
+    kind: Literal["function", "module", "nothing", "pytest", "script"]
     path: str | None = None
-    """Absolute path of the file (kinds `function` and `script`)."""
+    """Absolute path of the file (kinds `function` and `script`, and `pytest` with a `name`)."""
     module: str | None = None
     """Dotted name (kind `module`, i.e. `pkg.mod:name`)."""
     name: str | None = None
-    """Function to call (kinds `function` and `module`)."""
+    """Function to call (kinds `function` and `module`); the only test to run, as `Class::test[id]` (kind `pytest`)."""
+    args: tuple[str, ...] = ()
+    """What pytest is told (kind `pytest`)."""
+
+    @property
+    def suite(self) -> bool:
+        """True for many tests at once: their outcomes are compared one by one."""
+        return self.kind == "pytest" and self.name is None
 
 
 class Tolerance(Struct, frozen=True, kw_only=True):
@@ -125,7 +132,7 @@ class Event(Struct, frozen=True, kw_only=True):
 class Failure(Struct, frozen=True, kw_only=True):
     """Why a trial did not finish."""
 
-    kind: Literal["exception", "exit", "signal", "target", "timeout", "unsupported"]
+    kind: Literal["exception", "exit", "nothing", "signal", "target", "timeout", "unsupported"]
     phase: str
     """What was going on, in words: `importing torch (2nd of 2)`, `running the workload`, …"""
     signature: str

@@ -39,6 +39,7 @@ SAMPLES, FEATURES, STEPS, BATCH = 4096, 64, 32, 64
 
 def run() -> dict[str, Any]:
     where = kit.device()
+    torch.manual_seed(2)
     share_allocator(where)
     prepared, arrays = prepare(where)
     data = kit.to_torch(prepared, where)

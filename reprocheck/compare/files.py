@@ -94,13 +94,12 @@ class _Archive(Mapping[str, Source]):
 
 def _npy(path: Path) -> Source:
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        # Not numpy.load, which would go by the content and open archives and pickles too.
+        array = np.lib.format.open_memmap(path, mode="r")
     except Exception as error:
         raise _unreadable(path, error) from error
-    if not isinstance(array, np.ndarray):
-        raise UsageError(f"{path} is an archive, not an array; call it .npz.")
     source = _checked(array, str(path))
-    if isinstance(array, np.memmap) and array.flags.c_contiguous and array.dtype.isnative and array.size:
+    if array.flags.c_contiguous and array.dtype.isnative and array.size:
         return Source.from_mapped(path, array.offset, source.dtype, source.shape)
     return source
 

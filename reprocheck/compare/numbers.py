@@ -26,7 +26,7 @@ class Numbers:
     distance: NDArray[Any]
     """|a - b|: exact in uint64 for integers, else in float64 (long double for the 16-byte formats; inf on overflow)."""
     scale: NDArray[np.floating[Any]]
-    """|b|."""
+    """|b|, always finite."""
     measured: Flags
     """True where distance and scale mean something: nothing changed class, and at least one part is finite."""
     nan_changed: Flags
@@ -107,6 +107,8 @@ def _floats(dtype: DType, batch: Batch) -> Numbers:
     if dtype.parts == 2:
         ulp = ulp.max(axis=1)
         distance, scale = np.hypot(*distance.T), np.hypot(*scale.T)
+        # A modulus that overflows must not make every difference relatively small.
+        scale = np.minimum(scale, np.finfo(scale.dtype).max)
     return Numbers(distance, scale, measured, nan_changed, inf_changed, nan_payload, ulp, exact)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -69,7 +69,10 @@ def round_up(value: float, digits: int = 2) -> str:
     """A tolerance as short text that, read back, is not below `value`; `inf` stays `inf`."""
     if not math.isfinite(value):
         return str(value)
-    rounded = float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
+    for rounding in (ROUND_HALF_EVEN, ROUND_CEILING):
+        rounded = float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(value)))
+        if rounded >= value:
+            break
     if math.isinf(rounded):
         return repr(value)
     text = f"{rounded:.{digits - 1}e}" if rounded else "0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import os
 import py_compile
@@ -17,6 +18,7 @@ from typing import Any
 import msgspec
 
 from reprocheck.engine.environment import trial_environment
+from reprocheck.engine.gate import Gate
 from reprocheck.engine.phases import RawRecord, finish
 from reprocheck.engine.process import run_process
 from reprocheck.errors import HarnessError
@@ -42,6 +44,8 @@ class Job(Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...] = ()
     probes: tuple[str, ...] = ()
     """Files with snapshot readers of the user's own."""
+    sys_path: tuple[str, ...] = ()
+    """Folders to put before `sys.path`, as far as they aren't in it: where a test process found its modules."""
 
 
 def default_jobs() -> int:
@@ -52,11 +56,12 @@ def default_jobs() -> int:
 class LocalEngine:
     """Runs trials in fresh interpreters below `scratch`, at most `jobs` at a time."""
 
-    def __init__(self, job: Job, scratch: Path, *, jobs: int) -> None:
-        """`scratch` must be on the store's file system, so that outputs are moved, not copied."""
+    def __init__(self, job: Job, scratch: Path, *, jobs: int, gate: Gate | None = None) -> None:
+        """`scratch` must be on the store's file system, so that outputs are moved; `gate` is shared with others."""
         self.job = job
         self._scratch = scratch
         self._jobs = jobs
+        self._gate = gate
         self._stop = threading.Event()
         self._number = 0
         if Path(job.python).resolve() == Path(sys.executable).resolve():
@@ -97,13 +102,14 @@ class LocalEngine:
             job_file.write_bytes(marshal.dumps(self._spec(trial, folder), 2))
             changes: Mapping[str, str | None] = {**self.job.env, **trial.env}
             environment = trial_environment(self.job.environment, changes)
-            end = run_process(
-                [self.job.python, str(WORKER / "main.py"), str(job_file)],
-                env=environment.variables,
-                cwd=Path(self.job.cwd),
-                timeout=self.job.timeout,
-                stop=self._stop,
-            )
+            with self._gate.passing(self._stop) if self._gate else contextlib.nullcontext():
+                end = run_process(
+                    [self.job.python, str(WORKER / "main.py"), str(job_file)],
+                    env=environment.variables,
+                    cwd=Path(self.job.cwd),
+                    timeout=self.job.timeout,
+                    stop=self._stop,
+                )
             if end.interrupted:
                 raise HarnessError("interrupted")
             return keep(finish(trial, folder, end), folder)
@@ -112,13 +118,14 @@ class LocalEngine:
 
     def _spec(self, trial: Trial, folder: Path) -> dict[str, Any]:
         target = self.job.target
-        script = target.path
+        script = target.path if target.kind != "pytest" else None
         return {
             "folder": str(folder),
             "subjects": list(trial.order),
             "target": msgspec.to_builtins(target),
             "sys_path0": str(Path(script).parent) if script else self.job.cwd,
-            "argv": [script or target.module or "", *self.job.argv],
+            "sys_path": list(self.job.sys_path),
+            "argv": [script or target.module or ("pytest" if target.kind == "pytest" else ""), *self.job.argv],
             "capture": trial.capture,
             "seed": self.job.seed,
             "probes": list(self.job.probes),

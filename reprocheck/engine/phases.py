@@ -162,7 +162,7 @@ _DOING = {
     "ready": "starting",
     "workload": "running the workload",
     "returned": "saving the outputs",
-    "output": "running the workload",
+    "tested": "running pytest, between two tests",
     "saved": "reading the state afterwards",
     "end": "shutting down the interpreter",
 }
@@ -182,6 +182,8 @@ def _doing(lines: list[dict[str, Any]], trial: Trial) -> tuple[str, str | None, 
             if len(lines) and line["position"] == len(trial.order):
                 return "loading the workload", None, line["at"]
             return f"after importing {line['subject']}", None, line["at"]
+        if what == "test":
+            return f"running {line['name']}", None, line["at"]
         if what in _DOING:
             return _DOING[what], None, line["at"]
     return "starting the interpreter", None, 0.0
@@ -245,7 +247,7 @@ def _fault(line: dict[str, Any]) -> Failure:
     if kind == "exit":
         text = f"exit status {line['exit_code']} while {line['phase']}"
         signature = f"exit:{line['exit_code']} @ {line['phase']}"
-    elif kind in ("target", "unsupported"):
+    elif kind in ("nothing", "target", "unsupported"):
         text, signature = message, f"{kind}: {message}"
     else:
         first = message.strip().split("\n")[0]

@@ -78,11 +78,11 @@ def _difference(
     stories: Mapping[str, Sequence[dict[str, dict[str, Any]]]],
 ) -> StateDifference | None:
     info = keys.lookup(key)
-    if info.drop == "never":
+    if info.compare == "never":
         return None
     values: dict[str, Any] = {}
     for name, items in stories.items():
-        seen = [keys.comparable(info, story[phase].get(key, "absent")) for story in items]
+        seen = [keys.comparable(key, story[phase].get(key, "absent")) for story in items]
         if any(value != seen[0] for value in seen[1:]):
             return None
         values[name] = seen[0]

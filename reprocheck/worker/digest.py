@@ -8,8 +8,8 @@ import sys
 
 __all__ = ["data", "numbers", "short"]
 
-_known = {}
-_constants = []
+_known: dict[str, str] = {}
+_constants: list[int] = []
 
 
 def short(text):

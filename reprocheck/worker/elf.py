@@ -10,7 +10,7 @@ Used before the first subject is imported, so nothing but `posix` is imported he
 
 import posix
 
-__all__ = ["ElfError", "Loaded", "Memory", "Owners", "count", "global_scope", "objects"]
+__all__ = ["ElfError", "Loaded", "Memory", "count", "global_scope", "gnu_hash", "objects"]
 
 _AT_PHDR, _AT_PHNUM = 3, 5
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE, _PT_PHDR = 1, 2, 4, 6
@@ -24,7 +24,7 @@ class ElfError(Exception):
 
 
 class Memory:
-    """This process's memory. A context manager; keep it open for one reading only (a workload may close descriptors)."""
+    """This process's memory. A context manager, for one reading only: a workload may close descriptors."""
 
     __slots__ = ("_fd",)
 
@@ -84,8 +84,10 @@ class Loaded:
 
     __slots__ = ("_hash", "_names", "_segments", "_tags", "base", "facts", "ld", "link", "name", "order", "path")
 
-    def __init__(self, order, base, path, name, ld, link):
-        self.order, self.base, self.path, self.name, self.ld, self.link = order, base, path, name, ld, link
+    def __init__(self, order, path, entry):
+        """`entry`: address of the `link_map`, and its l_addr, l_name and l_ld."""
+        self.order, self.path = order, path
+        self.link, self.base, self.name, self.ld = entry
         self.facts = {}  # for readers that keep what they found out about this object
         self._tags = self._names = self._segments = self._hash = None
 
@@ -143,7 +145,7 @@ class Loaded:
 
     def _read_segments(self, memory):
         if self.order == 0:
-            address, number = _auxv(memory)
+            address, number = _headers()
             data = memory.read(address, 56 * number)
         else:
             head = memory.some(self.base, 1024)
@@ -153,11 +155,11 @@ class Loaded:
             data = head[offset : offset + 56 * number]
             if len(data) < 56 * number:
                 data = self._file(offset, 56 * number)  # patchelf moves the table away from the mapped first page
-        found = []
-        for at in range(0, 56 * number, 56):
-            flags, *words = memoryview(data[at : at + 56]).cast("Q")
-            found.append((flags & 0xFFFFFFFF, words[0], words[1] + self.base, words[4], words[5]))
-        return found
+        words = memoryview(data).cast("Q").tolist()
+        return [
+            (words[at] & 0xFFFFFFFF, words[at + 1], words[at + 2] + self.base, words[at + 5], words[at + 6])
+            for at in range(0, 7 * number, 7)
+        ]
 
     def _file(self, offset, size):
         try:
@@ -262,14 +264,15 @@ class _Symbols:
         if index < self.first or index == 0:
             return None
         for _ in range(_MANY):
-            chain = memoryview(memory.read(self._chains + 4 * (index - self.first), 4)).cast("I")[0]
-            if (chain | 1) == (value | 1):
-                found = self._check(memory, index, name)
-                if found is not None:
-                    return found
-            if chain & 1:
-                return None
-            index += 1
+            block = memory.some(self._chains + 4 * (index - self.first), 64)  # most chains are this short
+            for chain in memoryview(block[: len(block) & ~3]).cast("I"):
+                if (chain | 1) == (value | 1):
+                    found = self._check(memory, index, name)
+                    if found is not None:
+                        return found
+                if chain & 1:
+                    return None
+                index += 1
         raise ElfError("the GNU hash table at %#x has an endless chain" % self._table)
 
     def _find_sysv(self, memory, name):
@@ -298,39 +301,12 @@ class _Symbols:
         return index, int.from_bytes(entry[8:16], "little"), entry[4]
 
 
-class Owners:
-    """Address -> the object that holds it."""
-
-    def __init__(self, memory, loaded):
-        spans = []
-        for one in loaded:
-            try:
-                spans.append((*one.span(memory), one))
-            except ElfError:
-                continue  # the vDSO of an odd kernel, or an object unloaded meanwhile: its addresses have no owner
-        spans.sort(key=lambda span: span[0])
-        self._spans = spans
-        self._starts = [span[0] for span in spans]
-
-    def __call__(self, address):
-        """The object at `address`, or None."""
-        low, high = 0, len(self._starts)
-        while low < high:  # bisect is not loaded before the first subject
-            middle = (low + high) // 2
-            if self._starts[middle] <= address:
-                low = middle + 1
-            else:
-                high = middle
-        if low:
-            _, end, one = self._spans[low - 1]
-            if address < end:
-                return one
-        return None
-
-
-_known = {}  # (link_map, base, name pointer, ld) -> Loaded: a later walk parses new objects only
-_last = []  # what the last walk found
-_anchors = {}  # addresses that never change: "debug", "auxv", "namespace"
+_known: dict[tuple[int, ...], Loaded] = {}  # by `entry`: a later walk parses new objects only
+_last: list[Loaded] = []  # what the last walk found
+# Addresses that never change, once they are known.
+_debug_at: list[int] = []
+_headers_at: list[tuple[int, int]] = []
+_namespace_at: list["int | None"] = []
 
 
 def objects(memory):
@@ -348,7 +324,7 @@ def objects(memory):
 
 def _unchanged(memory):
     """True when nothing came or went since the last walk: glibc counts the same, and the list still ends as it did."""
-    namespace = _anchors.get("namespace")
+    namespace = _namespace_at[0] if _namespace_at else None
     if namespace is None or int.from_bytes(memory.read(namespace + 8, 4), "little") != len(_last):
         return False
     tail = _last[-1]
@@ -373,7 +349,7 @@ def _walk(memory, link):
         if one is None:
             if not ld:
                 return None
-            one = Loaded(len(found), base, memory.text(name) if name else "", name, ld, link)
+            one = Loaded(len(found), memory.text(name) if name else "", key)
             _known[key] = one
         one.order = len(found)
         found.append(one)
@@ -413,23 +389,23 @@ def global_scope(memory, loaded):
 
 
 def _namespace(memory):
-    if "namespace" not in _anchors:
-        _anchors["namespace"] = None
+    """Address of the main namespace in `_rtld_global`, or None."""
+    if not _namespace_at:
         debug = _debug(memory)
         head, interpreter = memory.words(debug + 8, 1)[0], memory.words(debug + 32, 1)[0]
         loaded = objects(memory)
-        for one in loaded:
-            if one.base == interpreter and one.order:
-                address = one.symbol(memory, "_rtld_global")
-                if address is not None and list(memory.words(address, 2)) == [head, len(loaded)]:
-                    _anchors["namespace"] = address
-    return _anchors["namespace"]
+        owners = [one for one in loaded if one.base == interpreter and one.order]
+        found = owners[0].symbol(memory, "_rtld_global") if owners else None
+        if found is not None and memory.words(found, 2).tolist() != [head, len(loaded)]:
+            return None  # an unknown layout, or another thread is loading something just now
+        _namespace_at.append(found)
+    return _namespace_at[0]
 
 
 def _debug(memory):
     """Address of `r_debug`."""
-    if "debug" not in _anchors:
-        address, number = _auxv(memory)
+    if not _debug_at:
+        address, number = _headers()
         base, ld = 0, None
         headers = memory.words(address, 7 * number)
         for at in range(0, 7 * number, 7):
@@ -440,18 +416,18 @@ def _debug(memory):
                 ld = headers[at + 2]
         if ld is None:
             raise ElfError("the program is statically linked")
-        program = Loaded(0, base, "", 0, ld + base, 0)
-        # A program started as an argument of ld.so itself has the linker's headers in auxv: no DT_DEBUG, but the symbol.
+        program = Loaded(0, "", (0, base, 0, ld + base))
+        # A program started as an argument of ld.so has the linker's headers in auxv: no DT_DEBUG, but the symbol.
         debug = program.tags(memory).get(_DT_DEBUG) or program.symbol(memory, "_r_debug")
         if not debug:
             raise ElfError("the dynamic linker shows no r_debug")
-        _anchors["debug"] = debug
-    return _anchors["debug"]
+        _debug_at.append(debug)
+    return _debug_at[0]
 
 
-def _auxv(memory):
-    """Address and number of the program's headers."""
-    if "auxv" not in _anchors:
+def _headers():
+    """Address and number of the program's headers, from the auxiliary vector."""
+    if not _headers_at:
         try:
             fd = posix.open("/proc/self/auxv", posix.O_RDONLY | posix.O_CLOEXEC)
             try:
@@ -463,26 +439,24 @@ def _auxv(memory):
         entries = {words[at]: words[at + 1] for at in range(0, len(words) - 1, 2)}
         if _AT_PHDR not in entries or _AT_PHNUM not in entries:
             raise ElfError("auxv has no program headers")
-        _anchors["auxv"] = (entries[_AT_PHDR], entries[_AT_PHNUM])
-    return _anchors["auxv"]
+        _headers_at.append((entries[_AT_PHDR], entries[_AT_PHNUM]))
+    return _headers_at[0]
 
 
 def _dynamic(memory, address):
-    tags = {_DT_NEEDED: []}
+    words: list[int] = []
     for _ in range(256):
-        block = memory.some(address, 1024)
-        words = memoryview(block[: len(block) & ~15]).cast("Q")
-        if not len(words):
+        block = memory.some(address + 8 * len(words), 1024)
+        words += memoryview(block[: len(block) & ~15]).cast("Q").tolist()
+        tags = words[::2]
+        if 0 in tags:
+            end = tags.index(0)
+            values = words[1 : 2 * end : 2]
+            found = dict(zip(reversed(tags[:end]), reversed(values)))  # the first one of a tag counts
+            found[_DT_NEEDED] = [value for tag, value in zip(tags, values) if tag == _DT_NEEDED]
+            return found
+        if not block:
             break
-        for at in range(0, len(words), 2):
-            tag, value = words[at], words[at + 1]
-            if not tag:
-                return tags
-            if tag == _DT_NEEDED:
-                tags[_DT_NEEDED].append(value)
-            else:
-                tags.setdefault(tag, value)
-        address += 8 * len(words)
     raise ElfError("the dynamic section has no end")
 
 

@@ -4,30 +4,54 @@ The set of mapped libraries does not tell: two copies with one SONAME may be the
 x86-64 (AMD64 ABI, table 4.10) and aarch64 (AAELF64); relocations with addend.
 """
 
+import bisect
 import sys
 
-from . import elf
+from . import elf, families
 
-__all__ = ["bindings"]
+__all__ = ["Owners", "bindings"]
 
 _DT_PLTRELSZ, _DT_STRSZ, _DT_RELA, _DT_RELASZ, _DT_JMPREL, _DT_RELACOUNT = 2, 10, 7, 8, 23, 0x6FFFFFF9
 _GLOB_DAT = (6, 1025)  # of x86-64 and aarch64; neither number means a slot on the other machine
 _BULK = 20_000
 
 
-def bindings(memory, consumer, owners, providers, family, exported=()):
+class Owners:
+    """Address -> the object that holds it."""
+
+    def __init__(self, memory, loaded):
+        spans = []
+        for one in loaded:
+            try:
+                spans.append((*one.span(memory), one))
+            except elf.ElfError:
+                continue  # the vDSO of an odd kernel, or an object unloaded meanwhile: its addresses have no owner
+        spans.sort(key=lambda span: span[0])
+        self._spans = spans
+        self._starts = [span[0] for span in spans]
+
+    def __call__(self, address):
+        """The object at `address`, or None."""
+        at = bisect.bisect_right(self._starts, address)
+        if at:
+            _, end, one = self._spans[at - 1]
+            if address < end:
+                return one
+        return None
+
+
+def bindings(memory, consumer, owners, providers, exported=()):
     """Family -> {path of the object bound to: number of symbols}, for the symbols that `consumer` calls.
 
-    `providers` are the loaded objects that may be the answer, `family` maps a symbol's name (bytes) to its family or
-    None, `owners` is an `elf.Owners`. `exported` are names (strings) that the consumer may define itself and that
-    another object may take over (libtorch_cpu's MKL does). A slot that is not bound yet (lazy binding) counts under
-    the path `unbound`.
+    `providers` are the loaded objects that may be the answer, `owners` is an `Owners`. `exported` are names that
+    the consumer may define itself and that another object may take over (libtorch_cpu's MKL does). A slot that is not
+    bound yet (lazy binding) counts under the path `unbound`.
 
     Raises `elf.ElfError` when the consumer's tables can't be read.
     """
     known = consumer.facts.get("slots")
     if known is None:
-        known = consumer.facts["slots"] = list(_family_slots(memory, consumer, providers, family, exported))
+        known = consumer.facts["slots"] = list(_family_slots(memory, consumer, providers, exported))
     counts = {}
     for kind, address, own in known:
         target = owners(int.from_bytes(memory.read(address, 8), "little"))
@@ -37,7 +61,7 @@ def bindings(memory, consumer, owners, providers, family, exported=()):
     return counts
 
 
-def _family_slots(memory, consumer, providers, family, exported):
+def _family_slots(memory, consumer, providers, exported):
     """`(family, address of the slot, consumer defines the symbol itself)`. Tables never change, slots may."""
     symbols = consumer.symbols(memory)
     own = {}
@@ -49,15 +73,13 @@ def _family_slots(memory, consumer, providers, family, exported):
     # Most of a large library's symbols are bound to objects that provide no family: their names need no look.
     spans = [one.span(memory) for one in {*providers, consumer}]
     values = _values(memory, [consumer.base + offset for offset in offsets])
-    places = [
-        at
-        for at, value in enumerate(values)
-        if any(start <= value < end for start, end in spans) or indices[at] in own
-    ]
+    places = [at for at, index in enumerate(indices) if index in own]
+    for start, end in spans:
+        places += [at for at, value in enumerate(values) if start <= value < end and indices[at] not in own]
     names = _names(memory, consumer, symbols, {indices[at] for at in places if indices[at] not in own})
     names.update(own)
     for at in places:
-        kind = family(names[indices[at]])
+        kind = families.family(names[indices[at]])
         if kind is not None:
             yield kind, consumer.base + offsets[at], indices[at] in own
 

@@ -20,19 +20,22 @@ _CARRIERS = (
 )
 _OWN = ("_reprocheck_worker", "reprocheck.worker")
 
-_events = []
-_seen = set()
-_libraries = set()
+_events: list[dict[str, object]] = []
+_seen: set[object] = set()
+_libraries: set[elf.Loaded] = set()
 _state = {"since": 0.0, "on": False, "count": None, "trigger": None, "blind": False}
 
 
 class Site:
-    """The code that did something: `file` and `line`, and `module`, whose body was executing. All may be None."""
+    """The code that did something: `file` and `line`, and `module`, whose body was executing. All may be None.
 
-    __slots__ = ("file", "line", "module")
+    `ours` is true when a reader of ours set it off.
+    """
+
+    __slots__ = ("file", "line", "module", "ours")
 
     def __init__(self, file=None, line=None, module=None):
-        self.file, self.line, self.module = file, line, module
+        self.file, self.line, self.module, self.ours = file, line, module, False
 
     def fields(self):
         """As the fields of an event."""
@@ -45,13 +48,13 @@ def call_site(frame):
     while frame is not None:
         owner = frame.f_globals.get("__name__") or ""
         if owner.startswith(_OWN):
+            site.ours = ".capture" in owner or ".snapshot" in owner
             break
-        if owner not in _CARRIERS:
+        if owner not in _CARRIERS and site.module is None:
             if site.file is None:
                 site.file, site.line = frame.f_code.co_filename, frame.f_lineno
             if frame.f_code.co_name == "<module>":
                 site.module = owner
-                break
         frame = frame.f_back
     return site
 
@@ -96,12 +99,15 @@ def _import(name, filename=None, *_):
         if "." in name or name in _seen:
             return
         _seen.add(name)
-        _events.append(_event("import", name, None, call_site(sys._getframe(2))))
+        site = call_site(sys._getframe(2))
+        if not site.ours:
+            _events.append(_event("import", name, None, site))
     elif (name, filename) not in _seen:
         _seen.add((name, filename))
         site = call_site(sys._getframe(2))
         _check((name, site))
-        _events.append(_event("import", name, str(filename), site))
+        if not site.ours:
+            _events.append(_event("import", name, str(filename), site))
 
 
 def _dlopen(name, *_):
@@ -110,7 +116,8 @@ def _dlopen(name, *_):
     text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
     site = call_site(sys._getframe(2))
     _check((text, site))
-    _events.append(_event("dlopen", text, None, site))
+    if not site.ours:
+        _events.append(_event("dlopen", text, None, site))
 
 
 def _putenv(name, value):
@@ -147,6 +154,8 @@ def _check(trigger):
 def _report(one):
     if _state["on"] and one.path:
         name, site = _state["trigger"] or (None, Site())
+        if site.ours:
+            return
         _events.append(_event("library", one.path, name, site))
 
 

@@ -3,7 +3,7 @@
 A family is what may be there twice, and then matters: two cuBLAS, two OpenMP runtimes, two BLAS.
 """
 
-__all__ = ["MARKERS", "family", "stem"]
+__all__ = ["MARKERS", "PROVES", "family", "stem"]
 
 _BLAS = ("gemm", "gemv", "axpy", "scal", "trsm", "syrk", "ger", "nrm2", "trsv", "symm")
 _LAPACK = (
@@ -100,6 +100,9 @@ MARKERS = {
     "tbb": ("TBB_runtime_interface_version",),
 }
 """Family -> symbols; an object that exports one of them provides the family."""
+
+PROVES = {symbol: kind for kind, symbols in MARKERS.items() for symbol in symbols}
+"""Such a symbol -> the family."""
 
 
 def family(symbol):

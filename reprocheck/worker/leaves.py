@@ -55,7 +55,7 @@ class Leaf:
             self.stored_shape = (*self.shape, 2)
         elif dtype.startswith(("datetime64", "timedelta64")):
             self.stored = "I64"
-        elif dtype == "longdouble":
+        elif dtype in ("longdouble", "binary128"):
             self.stored = "U8"
             self.stored_shape = (*self.shape, 16)
         elif dtype in BYTES or dtype in TEXT:
@@ -276,7 +276,8 @@ def _numpy_leaf(numpy, array, python):
             array = numpy.stack([array.real, array.imag], -1).reshape(-1)
             shape = (*shape, 2)
         data = _without_padding(numpy, array)
-        return Leaf("longdouble", shape, data, python, data)
+        name = "longdouble" if numpy.finfo(numpy.longdouble).nmant == 63 else "binary128"
+        return Leaf(name, shape, data, python, data)
     return Leaf(name, shape, data, python, array)
 
 

@@ -34,4 +34,3 @@ def text(memory, one, symbol):
     call = function(memory, one, symbol, ctypes.c_char_p)
     raw = None if call is None else call()
     return None if raw is None else raw.decode("utf-8", "replace").strip()
-

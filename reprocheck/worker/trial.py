@@ -75,6 +75,7 @@ def _trial(job, lines):
     subjects = job["subjects"]
     if job["sys_path0"] is not None and not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, job["sys_path0"])
+    sys.path[:0] = [entry for entry in job["sys_path"] if entry not in sys.path]
     sys.argv = list(job["argv"])
     sink = _install_record()
 
@@ -130,7 +131,10 @@ def _workload(job, lines, capture, sink, actions):
     sink.attach(writer)
     if capture:
         capture.snapshot("t2")
-    call = _step("exception", "loading the workload", workload.load, job["target"])
+    if job["target"]["kind"] == "pytest":
+        call = _step("exception", "loading the workload", _sibling("pytest_target").load, job, sink, lines)
+    else:
+        call = _step("exception", "loading the workload", workload.load, job["target"])
     if job["seed"] is not None:
         workload.seed(job["seed"])
     if actions:
@@ -150,7 +154,7 @@ def _workload(job, lines, capture, sink, actions):
             raise Fault("exit", "running the workload", error) from error
         value, is_script = None, False
     except BaseException as error:
-        raise Fault("exception", "running the workload", error) from error
+        raise Fault(getattr(error, "fault_kind", "exception"), "running the workload", error) from error
     finally:
         if trace:
             trace.stop()
@@ -181,6 +185,9 @@ def _step(kind, phase, function, *arguments):
 class _Sink:
     """What `reprocheck.record` writes to; buffers nothing, so that a later change to an array is not seen."""
 
+    prefix = ""
+    """Put before every name: the test under way, in a suite."""
+
     def __init__(self):
         self._writer = None
         self._pid = posix.getpid()
@@ -191,7 +198,7 @@ class _Sink:
     def record(self, name, value):
         """Save `value` now as the output `name`; during subject imports, or in a forked child, do nothing."""
         if self._writer is not None and posix.getpid() == self._pid:
-            self._writer.save(name, value)
+            self._writer.save(self.prefix + str(name), value)
         return value
 
 
@@ -202,6 +209,10 @@ def _install_record():
     module.__doc__ = "Stand-in for reprocheck inside a trial."
     module.__path__ = []
     module.record = sink.record
+    # What a test file may import; nothing in a trial raises them.
+    module.DivergenceError = type("DivergenceError", (AssertionError,), {"__module__": "reprocheck"})
+    for name in ("ReprocheckError", "HarnessError", "UsageError"):
+        setattr(module, name, type(name, (Exception,), {"__module__": "reprocheck"}))
     sys.modules["reprocheck"] = module
     return sink
 
@@ -224,6 +235,7 @@ def _report(fault, lines):
         fields["exit_code"] = status
     elif fault.kind in ("exception", "unsupported"):
         fields["traceback"] = _traceback(error)
+    fields.update(getattr(error, "fault_fields", {}))
     lines.write("fault", **fields)
     text = fields.get("traceback")
     if text:

@@ -6,12 +6,26 @@ disk. A reader never imports the library it reads; several readers may serve one
 
 import sys
 
-__all__ = ["EARLY", "LAST", "LATE", "quiet"]
+__all__ = ["EARLY", "LAST", "LATE", "WHEN_LOADED", "quiet"]
 
 EARLY = ("environ", "libraries", "process", "fp", "modules")
 """Read at t0 and after each subject. Only builtins, `sys`, `posix` and raw `/proc` reads."""
 
-LATE = ("objects", "bindings", "torch_state", "numpy_state", "cupy_state", "fp_control", "openmp", "blas", "cuda", "patches")
+WHEN_LOADED = {"torch": "torch_state", "numpy": "numpy_state", "cupy": "cupy_state"}
+"""Library -> reader that may run after a subject, too, once the library is there: it says which import changed what."""
+
+LATE = (
+    "objects",
+    "bindings",
+    "torch_state",
+    "numpy_state",
+    "cupy_state",
+    "fp_control",
+    "openmp",
+    "blas",
+    "cuda",
+    "patches",
+)
 """Read before the workload and after its outputs; they freeze nothing, load no library and start no thread."""
 
 LAST = ("torch_late", "cupy_late", "blas_late", "openmp_late", "fp_threads", "others", "environ_all", "host")
@@ -19,8 +33,10 @@ LAST = ("torch_late", "cupy_late", "blas_late", "openmp_late", "fp_threads", "ot
 
 
 class quiet:  # noqa: N801 - a context manager, used like a function
-    """While a snapshot is taken no garbage is collected: a pass over the user's heap would cost more than all readers
-    together, and would run the user's finalisers at a moment of ours. `with snapshot.quiet(): …`
+    """No garbage is collected while a snapshot is taken: `with snapshot.quiet(): …`.
+
+    A pass over the user's heap would cost more than all readers together, and run the user's finalisers at a moment of
+    our choosing.
     """
 
     active = False

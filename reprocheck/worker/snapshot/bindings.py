@@ -29,7 +29,7 @@ def read():
     found = {}
     with elf.Memory() as memory:
         loaded = elf.objects(memory)
-        owners = elf.Owners(memory, loaded)
+        owners = elf_got.Owners(memory, loaded)
         providers = [one for one in loaded if exports(memory, one)]
         consumers = [one for one in loaded if one.path and _consumes(memory, one)]
         if len(consumers) > _MOST:
@@ -38,7 +38,7 @@ def read():
         for one in consumers[:_MOST]:
             prefix = "binding." + short[one] + "."
             try:
-                counts = elf_got.bindings(memory, one, owners, providers, families.family, _EXPORTED)
+                counts = elf_got.bindings(memory, one, owners, providers, _EXPORTED)
             except elf.ElfError as error:
                 found[prefix[:-1]] = {"error": "ElfError: %s" % error}
                 continue
@@ -51,15 +51,15 @@ def read():
 def bound(memory, consumer, kind):
     """The objects that a loaded `consumer` is bound to for a family, most used first."""
     loaded = elf.objects(memory)
-    owners = elf.Owners(memory, loaded)
+    owners = elf_got.Owners(memory, loaded)
     providers = [one for one in loaded if exports(memory, one)]
-    counts = elf_got.bindings(memory, consumer, owners, providers, families.family, _EXPORTED).get(kind, {})
+    counts = elf_got.bindings(memory, consumer, owners, providers, _EXPORTED).get(kind, {})
     paths = sorted(counts, key=counts.__getitem__, reverse=True)
     return [one for path in paths for one in loaded if one.path == path]
 
 
 def labels(loaded):
-    """Object -> its short name: the path below site-packages or the file name, the whole path where that is not unique."""
+    """Object -> its short name: its path below site-packages, or its file's name; the whole path where not unique."""
     short = {one: _label(one.path) for one in loaded}
     taken = {}
     for text in short.values():

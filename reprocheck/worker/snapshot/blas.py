@@ -24,7 +24,7 @@ def read():
         loaded = elf.objects(memory)
         short = labels(loaded)
         for one in loaded:
-            kinds = {families.family(symbol.encode()) for symbol in exports(memory, one)}
+            kinds = {families.PROVES[symbol] for symbol in exports(memory, one)}
             if "openblas" in kinds:
                 found.update(_prefixed("openblas." + short[one], _openblas(memory, one)))
             if "mkl" in kinds and not families.stem(one.path).startswith("libmkl_"):

@@ -1,5 +1,7 @@
-"""What MKL settles at the first question: its reproducibility mode everywhere, and all of libmkl_rt, which loads the
-rest of MKL into the global scope at the first call through it.
+"""What MKL settles at the first question.
+
+That is its reproducibility mode everywhere, and all of libmkl_rt, which loads the rest of MKL into the global scope at
+the first call through it.
 """
 
 from .. import elf, families, native

@@ -31,7 +31,7 @@ def read():
     found = {}
     with elf.Memory() as memory:
         for one in elf.objects(memory):
-            kinds = {kind for kind, symbols in families.MARKERS.items() if set(symbols) & set(exports(memory, one))}
+            kinds = {families.PROVES[symbol] for symbol in exports(memory, one)}
             for kind in sorted(kinds):
                 version = _version(memory, one, kind)
                 if version is not None:
@@ -88,7 +88,9 @@ def _context(memory, one):
     for device in range(min(devices, 16)):
         flags, active = ctypes.c_int(), ctypes.c_int()
         code = state(device, ctypes.byref(flags), ctypes.byref(active))
-        found["context.%d" % device] = {"active": active.value, "flags": flags.value} if code == 0 else {"error": "code %d" % code}
+        found["context.%d" % device] = (
+            {"active": active.value, "flags": flags.value} if code == 0 else {"error": "code %d" % code}
+        )
     loading = native.function(memory, one, "cuModuleGetLoadingMode", ctypes.c_int, pointer)
     if loading is not None:
         found["context.module_loading"] = _out(loading)

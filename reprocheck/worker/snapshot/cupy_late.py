@@ -12,7 +12,11 @@ name = "cupy"
 phases = ("t3",)
 
 _DTYPES = "efdFD"
-_MODES = {"math_mode": "cublasGetMathMode", "atomics_mode": "cublasGetAtomicsMode", "pointer_mode": "cublasGetPointerMode_v2"}
+_MODES = {
+    "math_mode": "cublasGetMathMode",
+    "atomics_mode": "cublasGetAtomicsMode",
+    "pointer_mode": "cublasGetPointerMode_v2",
+}
 _MODES["sm_target"] = "cublasGetSmCountTarget"
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from .process import origin
+from . import process
 from .torch_state import attempt, find
 
 __all__ = ["name", "phases", "read"]
@@ -54,8 +54,8 @@ def _allocator(cupy):
         return {"error": "%s: %s" % (type(error).__name__, error)}
     owner = getattr(allocator, "__self__", None)
     if owner is not None and not isinstance(owner, type(sys)):
-        return origin(type(owner)) + "." + getattr(allocator, "__name__", "?")
-    return origin(allocator)
+        return process.origin(type(owner)) + "." + getattr(allocator, "__name__", "?")
+    return process.origin(allocator)
 
 
 def _per_thread_stream():

@@ -10,7 +10,7 @@ than that they changed since exec, with a digest of what they changed to.
 import posix
 import sys
 
-from .. import digest, elf
+from .. import elf
 
 __all__ = ["name", "phases", "read", "shown", "visible"]
 
@@ -39,8 +39,8 @@ _PREFIXES = (
 # Names under those prefixes that hold credentials all the same (`TF_VAR_…` is Terraform's).
 _SECRET = ("SECRET", "TOKEN", "PASSW", "CREDENTIAL", "AUTH", "APIKEY", "_KEY", "TF_VAR_", "TF_CLI_")
 
-_start = {}
-_table = []
+_start: dict[str, str] = {}
+_table: list[int] = []
 
 
 def visible(variable, value=""):
@@ -53,7 +53,11 @@ def visible(variable, value=""):
 
 def shown(variable, value):
     """What a record may hold of `value`: itself, or its digest."""
-    return value if visible(variable, value) else digest.short(value)
+    if visible(variable, value):
+        return value
+    from .. import digest
+
+    return digest.short(value)
 
 
 def read():

@@ -18,14 +18,16 @@ phases = ("t3",)
 
 
 def read():
-    """`new_thread`, and for each OpenMP runtime torch or numpy is bound to, `workers.FILE` -> {control: threads}."""
+    """`new_thread`; for each OpenMP runtime in use `workers.FILE` -> {control: threads}, `workers_started.FILE`."""
     with elf.Memory() as memory:
         fegetenv = reader(memory)
         found = {"new_thread": _new_thread(fegetenv)}
         loaded = elf.objects(memory)
         short = labels(loaded)
         for runtime in _in_use(memory, loaded):
-            found["workers." + short[runtime]] = _workers(memory, runtime, fegetenv)
+            workers, started = _workers(memory, runtime, fegetenv)
+            found["workers." + short[runtime]] = workers
+            found["workers_started." + short[runtime]] = started
         return found
 
 
@@ -69,7 +71,7 @@ def _workers(memory, runtime, fegetenv):
         *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint),
     )
     if parallel is None or number is None:
-        return {"error": "NotImplementedError: no GOMP_parallel"}
+        return {"error": "NotImplementedError: no GOMP_parallel"}, 0
     before = len(posix.listdir("/proc/self/task"))
     seen = []
 
@@ -82,4 +84,4 @@ def _workers(memory, runtime, fegetenv):
     for thread, bits in seen:
         if thread:
             counts[bits] = counts.get(bits, 0) + 1
-    return {"control": counts, "started": len(posix.listdir("/proc/self/task")) - before}
+    return counts, len(posix.listdir("/proc/self/task")) - before

@@ -3,7 +3,7 @@
 import os
 
 from .. import digest, elf
-from .process import small_file
+from . import process
 
 __all__ = ["name", "phases", "read"]
 
@@ -30,7 +30,7 @@ def read():
     found.update(_cpu())
     for key, path in _FILES.items():
         try:
-            found[key] = _chosen(small_file(path).strip())
+            found[key] = _chosen(process.small_file(path).strip())
         except OSError:
             found[key] = "absent"
     for key in ("CS_GNU_LIBC_VERSION", "CS_GNU_LIBPTHREAD_VERSION"):
@@ -50,7 +50,7 @@ def _chosen(text):
 
 def _cpu():
     fields = {}
-    for line in small_file("/proc/cpuinfo").partition("\n\n")[0].splitlines():
+    for line in process.small_file("/proc/cpuinfo").partition("\n\n")[0].splitlines():
         key, _, value = line.partition(":")
         fields[key.strip()] = value.strip()
     flags = fields.get("flags") or fields.get("Features") or ""

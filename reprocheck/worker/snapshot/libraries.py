@@ -10,7 +10,7 @@ __all__ = ["name", "phases", "read"]
 name = "libraries"
 phases = ("t0", "t1", "t2", "t3")
 
-_seen = set()
+_seen: set[str] = set()
 
 
 def read():

@@ -7,7 +7,7 @@ __all__ = ["name", "phases", "read"]
 name = "modules"
 phases = ("t0", "t1", "t2", "t3")
 
-_seen = set()
+_seen: set[str] = set()
 
 
 def read():

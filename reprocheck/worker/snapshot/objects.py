@@ -12,7 +12,7 @@ __all__ = ["exports", "identity", "name", "phases", "read", "tidy"]
 name = "libraries"
 phases = ("t2", "t3")
 
-_HASHES = {symbol: elf.gnu_hash(symbol) for symbols in families.MARKERS.values() for symbol in symbols}
+_HASHES = {symbol: elf.gnu_hash(symbol) for symbol in families.PROVES}
 # Every process has two of these, one on top of the other, and that is how it is meant to be.
 _NEVER_TWICE = ("libm", "malloc")
 
@@ -22,7 +22,7 @@ def read():
     with elf.Memory() as memory:
         loaded = [one for one in elf.objects(memory) if one.path]
         found = {"objects": [_describe(memory, one) for one in loaded]}
-        found.update(_duplicate_sonames(memory, loaded))
+        found.update(_duplicate_sonames(loaded))
         found.update(_families(memory, loaded))
         return found
 
@@ -71,7 +71,7 @@ def _describe(memory, one):
     return known
 
 
-def _duplicate_sonames(memory, loaded):
+def _duplicate_sonames(loaded):
     by_soname = {}
     for one in loaded:
         soname = one.facts["described"].get("soname")
@@ -86,25 +86,24 @@ def _duplicate_sonames(memory, loaded):
 
 def _families(memory, loaded):
     found = {}
-    providers = {symbol: [] for symbol in _HASHES}
+    providers = {}
     for one in loaded:
         for symbol in exports(memory, one):
-            providers[symbol].append(one)
+            providers.setdefault(families.PROVES[symbol], {})[one] = None
     try:
         scope = elf.global_scope(memory, elf.objects(memory))
     except elf.ElfError as error:
         scope = []
         found["scope"] = {"error": "ElfError: %s" % error}
-    for kind, symbols in families.MARKERS.items():
+    for kind, ones in providers.items():
         copies = {}
-        for one in loaded:
-            if any(one in providers[symbol] for symbol in symbols):
-                copies.setdefault(identity(one) or one.path, one)
-        if copies:
-            found["family." + kind] = [tidy(one.path) for one in copies.values()]
-        if len(copies) > 1 and kind not in _NEVER_TWICE:
-            found["duplicate.family." + kind] = [tidy(one.path) for one in copies.values()]
-        first = [one for one in scope if any(one in providers[symbol] for symbol in symbols)]
+        for one in ones:
+            copies.setdefault(identity(one) or one.path, one)
+        paths = [tidy(one.path) for one in copies.values()]
+        found["family." + kind] = paths
+        if len(paths) > 1 and kind not in _NEVER_TWICE:
+            found["duplicate.family." + kind] = paths
+        first = [one for one in scope if one in ones]
         if first:
-            found["scope." + kind] = tidy(first[0].path) or "(program)"
+            found["scope." + kind] = tidy(first[0].path)
     return found

@@ -1,5 +1,7 @@
-"""GNU OpenMP runtimes, each copy asked for its settings. It reads its environment when it is loaded, so that asking
-changes nothing; LLVM's and Intel's read theirs at the first call and are asked in `openmp_late`.
+"""GNU OpenMP runtimes, each copy asked for its settings.
+
+libgomp reads its environment when it is loaded, so that asking changes nothing; LLVM's and Intel's runtimes read theirs
+at the first call and are asked in `openmp_late`.
 """
 
 from .. import elf, families, native

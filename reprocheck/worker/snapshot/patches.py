@@ -10,7 +10,7 @@ import sys
 
 from .. import digest
 
-__all__ = ["WATCHED", "foreign", "name", "phases", "read", "renamed"]
+__all__ = ["WATCHED", "definition", "foreign", "locate", "name", "phases", "read", "renamed", "standard"]
 
 name = "patches"
 phases = ("t2", "t3")
@@ -38,7 +38,7 @@ def read():
     """`NAMESPACE.NAME` for each callable from elsewhere, with its definition; `digest.NAMESPACE` over all of them."""
     found = {}
     for namespace in WATCHED:
-        owner = _locate(namespace)
+        owner = locate(namespace)
         if owner is not None:
             outsiders = foreign(owner, namespace)
             for attribute, where in outsiders.items():
@@ -48,7 +48,7 @@ def read():
 
 
 def renamed(owner):
-    """`(attribute, function's own name)` where these differ: a namespace's aliases, and functions put in another's place."""
+    """`(attribute, function's own name)` where these differ: aliases, and functions put in another's place."""
     found = []
     for attribute, value in list(vars(owner).items()):
         kind = type(value)
@@ -57,7 +57,7 @@ def renamed(owner):
     return sorted(found)
 
 
-def _locate(namespace):
+def locate(namespace):
     """The loaded module or class, or None."""
     module = sys.modules.get(namespace)
     if module is not None:
@@ -94,7 +94,7 @@ class _Own:
 
     def __init__(self, package):
         self.package = package
-        self.standard = package in _standard()
+        self.standard = package in standard()
         module = sys.modules.get(package)
         file = getattr(module, "__file__", None) or ""
         self._folder = file.rpartition("/")[0] + "/" if file and not self.standard else None
@@ -106,17 +106,14 @@ class _Own:
         if known is None:
             if file.startswith("<"):
                 return self.module(namespace.get("__name__"))
-            if self._folder:
-                known = file.startswith(self._folder)
-            else:
-                known = self.module(namespace.get("__name__"))
+            known = file.startswith(self._folder) if self._folder else self.module(namespace.get("__name__"))
             self._files[file] = known
         return known
 
     def module(self, module):
         """True for a module of the package; of a standard module, for any standard module."""
         root = (module or "").partition(".")[0]
-        return root == self.package or root in ("builtins", "") or (self.standard and root in _standard())
+        return root == self.package or root in ("builtins", "") or (self.standard and root in standard())
 
     def lent(self, module):
         """True for a module whose names the package shows as its own."""
@@ -163,8 +160,15 @@ def _where(value, attribute, own):
                 *(inner.__code__.co_filename, inner.__code__.co_firstlineno),
             )
     # `from typing import cast` is no replacement of `torch.cast`.
-    imported = label == attribute and ((module or "").partition(".")[0] in _standard() or own.lent(module))
+    imported = label == attribute and ((module or "").partition(".")[0] in standard() or own.lent(module))
     return None if imported else text
+
+
+def definition(value):
+    """Where any callable was defined, as far as it says so."""
+    code = getattr(value, "__code__", None)
+    where = " (%s:%d)" % (code.co_filename, code.co_firstlineno) if code is not None else ""
+    return "%s.%s%s" % (getattr(value, "__module__", "?"), getattr(value, "__qualname__", "?"), where)
 
 
 def _through(value):
@@ -178,10 +182,10 @@ def _through(value):
     return wrapped
 
 
-_names = set()
+_names: set[str] = set()
 
 
-def _standard():
+def standard():
     """Names of the standard library's modules. Python 3.9 does not list them: those in its folder, then."""
     if not _names:
         listed = getattr(sys, "stdlib_module_names", None)

@@ -3,14 +3,14 @@
 import posix
 import sys
 
-from .. import digest
 from . import quiet
 
-__all__ = ["name", "origin", "phases", "read", "small_file"]
+__all__ = ["PARTS", "name", "origin", "phases", "read", "small_file"]
 
 name = "process"
 phases = ("t0", "t1", "t2", "t3")
 
+_LOCALE = ("CTYPE", "NUMERIC", "TIME", "COLLATE", "MONETARY", "MESSAGES")
 _STATUS = {
     "Umask": "umask",  # from here, because umask(2) can only be read by setting it
     "SigIgn": "signals.ignored",
@@ -25,7 +25,7 @@ _STATUS = {
 def read():
     """Kernel side, then interpreter side; a part that can't be read is an error under its own key."""
     found = {}
-    for part in (_status, _threads, _kernel, _limits, _interpreter, _hooks, _loaded_modules):
+    for part in PARTS:
         try:
             found.update(part())
         except Exception as error:
@@ -177,9 +177,12 @@ def _loaded_modules():
         found["signals.python"] = _signals(signal)
     locale = loaded("_locale")
     if locale is not None:
-        found["locale"] = locale.setlocale(locale.LC_ALL, None)
+        for category in _LOCALE:
+            found["locale." + category.lower()] = locale.setlocale(getattr(locale, "LC_" + category), None)
     random = loaded("random")
     if random is not None:
+        from .. import digest
+
         found["random_state"] = digest.numbers(random.getstate()[1])
     context = getattr(loaded("multiprocessing.context"), "_default_context", None)
     if context is not None:
@@ -206,3 +209,7 @@ def _signals(signal):
         if handler not in (signal.SIG_DFL, signal.SIG_IGN, None):
             found[str(number)] = origin(handler)
     return found
+
+
+PARTS = (_status, _threads, _kernel, _limits, _interpreter, _hooks, _loaded_modules)
+"""The reader's parts, each a function that returns its keys."""

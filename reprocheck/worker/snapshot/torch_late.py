@@ -7,7 +7,7 @@ the workload would take away its chance to set them.
 import sys
 
 from .. import digest
-from .process import origin
+from . import process
 from .torch_state import attempt, find
 
 __all__ = ["name", "phases", "read"]
@@ -27,12 +27,14 @@ _CUDA = {
     "cuda.capturing": "_C._cuda_isCurrentStreamCapturing",
     "cuda.device": "_C._cuda_getDevice",
 }
-_STATS = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "segment.all.peak", "segment.all.current")
-_STATS += ("allocation.all.allocated", "allocation.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.peak")
+_STATS = (
+    *("num_alloc_retries", "num_ooms", "num_sync_all_streams", "segment.all.peak", "segment.all.current"),
+    *("allocation.all.allocated", "allocation.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.peak"),
+)
 
 
 def read():
-    """CPU capability, build, oneDNN; with a CUDA build cuDNN's version; with a started device sizes and fragmentation."""
+    """CPU capability, build, oneDNN; a CUDA build's cuDNN version; a started device's sizes and fragmentation."""
     torch = sys.modules.get("torch")
     if torch is None or "_C" not in vars(torch):
         return {}
@@ -111,4 +113,4 @@ def _by_device(segments):
 
 def _custom(torch):
     current = find(torch, "cuda.memory._get_current_allocator")
-    return "absent" if current is None else origin(type(current()))
+    return "absent" if current is None else process.origin(type(current()))

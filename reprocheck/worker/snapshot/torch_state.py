@@ -8,15 +8,15 @@ workspaces), load a library (the cuDNN version) or start CUDA are in `torch_late
 import sys
 
 from .. import digest
-from .process import origin
+from . import process
 
-__all__ = ["attempt", "find", "name", "phases", "read", "table"]
+__all__ = ["CALLS", "attempt", "find", "name", "phases", "read", "table"]
 
 name = "torch"
 phases = ("t1", "t2", "t3")
 
 # key: attribute below torch, without the call.
-_CALLS = {
+CALLS = {
     "threads.intra": "get_num_threads",
     "threads.inter": "get_num_interop_threads",
     "deterministic.algorithms": "_C._get_deterministic_algorithms",
@@ -103,7 +103,7 @@ def read():
     if torch is None or "_C" not in vars(torch):
         return {}
     found = {key: table(module, attribute) for key, (module, attribute) in _FIELDS.items()}
-    for key, path in _CALLS.items():
+    for key, path in CALLS.items():
         found[key] = attempt(find(torch, path))
     getter = find(torch, "_C._get_fp32_precision_getter")
     for backend, operation in _FP32:
@@ -128,10 +128,7 @@ def read():
 def find(root, path):
     """The attribute below `root`, or None. Modules are asked through their `__dict__`, so that nothing lazy loads."""
     for part in path.split("."):
-        if type(root) is type(sys):
-            root = vars(root).get(part)
-        else:
-            root = getattr(root, part, None)
+        root = vars(root).get(part) if type(root) is type(sys) else getattr(root, part, None)
         if root is None:
             return None
     return root
@@ -149,7 +146,7 @@ def attempt(function, *arguments):
 
 
 def table(module, attribute):
-    """An attribute of a loaded module, as plain data, or `absent`. For modules whose fields are properties of a class."""
+    """An attribute of a loaded module, as plain data, or `absent`. Some are properties of the module's class."""
     owner = sys.modules.get(module)
     if owner is None or (type(owner) is type(sys) and attribute not in vars(owner)):
         return "absent"
@@ -173,7 +170,7 @@ def _default_device(torch):
 
 def _modes(module, function):
     stack = vars(sys.modules[module]).get(function) if module in sys.modules else None
-    return "absent" if stack is None else [origin(type(mode)) for mode in stack()]
+    return "absent" if stack is None else [process.origin(type(mode)) for mode in stack()]
 
 
 def _generator(generator):

@@ -4,11 +4,9 @@ import math
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from reprocheck.compare.arrays import compare, compare_maps
 from reprocheck.compare.dtypes import TABLE
@@ -143,6 +141,14 @@ def test_overflowing_differences_are_infinite_and_pass_by_ulp_alone() -> None:
     assert both([1.7e308], [-1.7e308], Tolerance(ulp=found.passes_at.ulp)).within
 
 
+def test_a_modulus_that_overflows_does_not_excuse_everything() -> None:
+    big = np.finfo(np.float64).max
+    found = both([complex(0, big)], [complex(big, big)])
+    assert found.passes_at is not None
+    assert (found.passes_at.rtol, found.max_rel) == (1.0, 1.0)
+    assert both([complex(0, big)], [complex(big, big)], Tolerance(atol=found.passes_at.atol)).within
+
+
 def test_a_reference_of_zero_leaves_no_relative_tolerance() -> None:
     found = both([1e-9, 1.0], [0.0, 1.0])
     assert found.passes_at is not None
@@ -249,8 +255,8 @@ def test_stored_objects_are_compared_through_maps(store_object: Callable[..., Pa
     a = np.arange(100_000, dtype=np.float32)
     b = a.copy()
     b[[5, 99_999]] += 0.5
-    paths = [store_object("F32", a.shape, side) for side in (a, b)]
-    found = compare(*(Source.from_object(path) for path in paths), EXACT)
+    left, right = (Source.from_object(store_object("F32", a.shape, side)) for side in (a, b))
+    found = compare(left, right, EXACT)
     assert (found.differing, found.first_index, found.max_abs) == (2, (5,), 0.5)
 
 
@@ -263,7 +269,7 @@ def test_a_tensor_at_an_odd_address_compares_alike(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(b"xyz" + side.tobytes())
         sources.append(Source.from_mapped(path, 3, TABLE["float64"], a.shape))
-    found = compare(*sources, EXACT)
+    found = compare(sources[0], sources[1], EXACT)
     assert (found.differing, found.first_index) == (1, (777,))
 
 
@@ -314,11 +320,10 @@ def test_memory_does_not_grow_with_the_arrays(name: str, step: int) -> None:
     a = np.random.default_rng(0).integers(0, 100, (16 << 20) // itemsize * itemsize, np.uint8)
     b = a.copy()
     b[:: step * itemsize] ^= 1
-    sides: list[NDArray[Any]] = [side.reshape(-1, itemsize) if itemsize > 1 else side for side in (a, b)]
-    sources = [Source.from_numpy(side, name) for side in sides]
+    left, right = (Source.from_numpy(side.reshape(-1, itemsize) if itemsize > 1 else side, name) for side in (a, b))
     tracemalloc.start()
     try:
-        compare(*sources, Tolerance(rtol=1e-3))
+        compare(left, right, Tolerance(rtol=1e-3))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

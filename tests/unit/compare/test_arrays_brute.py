@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,7 +142,7 @@ def floating(name: str, index: int, sides: tuple[bytes, bytes], tolerance: Toler
         return True
     ulp = max(abs(rank_of(name, p) - rank_of(name, q)) for p, q, _, _ in finite)
     distance = modulus([abs(u - v) for _, _, u, v in finite])
-    scale = modulus([abs(v) for _, _, _, v in finite])
+    scale = min(modulus([abs(v) for _, _, _, v in finite]), sys.float_info.max)
     result.signed_zero += ulp == 0 and not payload
     result.max_ulp = max(result.max_ulp or 0, ulp)
     result.ulps.append(ulp)
@@ -163,7 +164,7 @@ def note(result: Expected, index: int, rank: int, distance: float, scale: float)
 def modulus(parts: list[float]) -> float:
     # numpy's hypot: Python's own differs in the last bit.
     with np.errstate(over="ignore"):
-        return parts[0] if len(parts) == 1 else float(np.hypot(*parts))
+        return parts[0] if len(parts) == 1 else float(np.hypot(parts[0], parts[1]))
 
 
 def interesting(name: str) -> list[int]:
@@ -258,7 +259,7 @@ tolerances = st.builds(
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 @given(case=cases(), tolerance=tolerances)
 def test_agrees_with_the_plain_comparison(case: Case, tolerance: Tolerance) -> None:
     found = case.compare(tolerance)
@@ -290,7 +291,7 @@ def test_agrees_with_the_plain_comparison(case: Case, tolerance: Tolerance) -> N
         assert found.mean_abs == pytest.approx(mean, rel=1e-12)
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 @given(case=cases())
 def test_what_passes_at_names_really_passes_and_nothing_smaller_does(case: Case) -> None:
     check_passes_at(case.compare, case.name)
@@ -336,7 +337,7 @@ def test_the_smallest_rtol_of_ordinary_float64_is_sharp(a: list[float], data: st
         assert not both(a, b, Tolerance(rtol=needed.rtol * (1 - 1e-12))).within
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(case=cases(), chunks=st.sampled_from([1, 64, 100, 1 << 20]))
 def test_the_chunk_size_does_not_matter(case: Case, chunks: int) -> None:
     # But for the mean, whose sum may round differently.
@@ -346,15 +347,17 @@ def test_the_chunk_size_does_not_matter(case: Case, chunks: int) -> None:
 
 
 long_doubles = st.builds(
-    lambda x, y, power: (np.longdouble(x) + np.longdouble(y) * np.longdouble(2.0**-53)) * np.longdouble(f"1e{power}"),
+    lambda x, y, power: (
+        (np.longdouble(x) + np.longdouble(y) * np.longdouble(2.0**-53)) * np.ldexp(np.longdouble(1), power)
+    ),
     st.sampled_from([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan]) | st.floats(-2.0, 2.0),
     st.floats(-1.0, 1.0),
-    st.sampled_from([0, 0, 0, 5, -4948, 4931]),
+    st.sampled_from([0, 0, 0, 5, -16440, 16380]),
 )
 
 
 @pytest.mark.skipif(not X87, reason="the long double of this machine is not x87's")
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(a=st.lists(long_doubles, min_size=1, max_size=8), b=st.lists(long_doubles, min_size=1, max_size=8))
 def test_what_long_doubles_pass_at_really_passes(a: list[np.longdouble], b: list[np.longdouble]) -> None:
     size = min(len(a), len(b))
@@ -366,11 +369,11 @@ def test_what_long_doubles_pass_at_really_passes(a: list[np.longdouble], b: list
     assert (found.nan_changed, found.inf_changed) == (changed.sum(), infinite.sum())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
 @given(case=cases())
 def test_stored_and_held_arrays_give_the_same_answer(case: Case, store_object: Callable[..., Path]) -> None:
     dtype = TABLE[case.name]
     shape = (len(case.a) // dtype.itemsize, *dtype.axes)
     named = None if dtype.native else case.name
-    paths = [store_object(dtype.code, shape, side, named) for side in (case.a, case.b)]
-    assert compare(*(Source.from_object(path) for path in paths), EXACT) == case.compare(chunk_bytes=1 << 20)
+    a, b = (Source.from_object(store_object(dtype.code, shape, side, named)) for side in (case.a, case.b))
+    assert compare(a, b, EXACT) == case.compare(chunk_bytes=1 << 20)

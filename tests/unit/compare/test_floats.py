@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from numpy.typing import NDArray
 
 from reprocheck.compare.dtypes import TABLE
 from reprocheck.compare.floats import ULP_LIMIT, Bits, FloatFormat, exact_value
@@ -54,10 +55,10 @@ def every(form: FloatFormat) -> Bits:
     return np.arange(1 << form.width, dtype=f"u{max(8, form.width) // 8}")
 
 
-def decoded(form: FloatFormat, bits: Bits) -> np.ndarray[Any, np.dtype[np.float64]]:
+def decoded(form: FloatFormat, bits: Bits) -> NDArray[np.float64]:
     values = form.decode(bits)
     assert values is not None
-    return values
+    return values.astype(np.float64, copy=False)
 
 
 @pytest.mark.parametrize("form", SMALL, ids=lambda form: form.name)
@@ -107,7 +108,7 @@ def test_values_are_those_of_torch(name: str) -> None:
     np.testing.assert_array_equal(decoded(form, bits), expected)
 
 
-NUMPY = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
+NUMPY: dict[str, type[np.floating[Any]]] = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
 
 
 @given(

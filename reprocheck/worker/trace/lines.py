@@ -1,0 +1,324 @@
+"""The line trace: after each executed line of the workload's own files, what its variables that changed now hold.
+
+A record is `{"k": "line", "s": site, "n": number, "call": number, "it": [[site of a loop, iteration], …], "r": {…},
+"v": {…}}`: `v` maps the variables that the statement set, or changed in place, to their facts afterwards; `r` those that
+were met for the first time, to their facts before it ran. Loops are those around the statement, the callers' included,
+outermost first. A statement over several lines counts once, at its first line.
+
+Names on the statement are looked at, with the arrays inside containers, modules and optimisers; nothing is evaluated
+(attributes are read from `__dict__`), so no code of the user runs because of the trace.
+"""
+
+import sys
+import threading
+
+from . import values
+from .own import OWN
+from .syntax import Source
+
+__all__ = ["LineTrace"]
+
+RETURNED = "return value"
+_GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
+
+
+class _Frame:
+    """What is known of one call of one function."""
+
+    __slots__ = ("call", "code", "counts", "first", "known", "line", "scope", "source", "statement")
+
+    def __init__(self, code, source, call, scope):
+        self.code = code
+        self.source = source
+        self.call = call
+        self.scope = scope
+        self.statement = None
+        self.line = 0
+        self.known = {}
+        self.first = {}
+        self.counts = {}
+
+
+class LineTrace:
+    """Traces the calling thread from `start` to `stop`."""
+
+    def __init__(self, own, sink, modes, keep=None):
+        """`modes` switches dispatch modes off while it is entered; `keep` is called with (number, path, value)."""
+        self._own = own
+        self._sink = sink
+        self._modes = modes
+        self._keep = keep
+        self._sources = {}
+        self._frames = {}
+        self._calls = {}
+        self._globals = {}
+        self._versions = {}
+        self._number = 0
+        self._busy = False
+        self._thread = threading.get_ident()
+        self._driver = None
+
+    def start(self):
+        """Begin with the next function that is called."""
+        self._driver = _Monitoring(self) if hasattr(sys, "monitoring") else _Settrace(self)
+        self._driver.start()
+
+    def stop(self):
+        """End; what the last statement of an unfinished function did is not recorded."""
+        self._driver.stop()
+
+    def owns(self, code):
+        """Whether the lines of this code are traced: the workload's functions and module bodies."""
+        return self._own.kind(code) == OWN and (code.co_name[0] != "<" or code.co_name == "<module>")
+
+    def called(self, frame):
+        """A function of the workload begins, or a generator goes on."""
+        state = self._frames.get(id(frame))
+        if state is not None and state.code is frame.f_code and frame.f_code.co_flags & _GENERATOR_FLAGS:
+            return
+        code = frame.f_code
+        source = self._sources.get(code.co_filename)
+        if source is None:
+            source = self._sources[code.co_filename] = Source(code.co_filename)
+        call = self._calls[code] = self._calls.get(code, 0) + 1
+        self._frames[id(frame)] = _Frame(code, source, call, self._globals.setdefault(id(frame.f_globals), {}))
+
+    def at(self, frame, line):
+        """`line` is about to be executed: the statement before it is complete."""
+        if self._busy or threading.get_ident() != self._thread:
+            return
+        state = self._frames.get(id(frame))
+        if state is None or state.code is not frame.f_code:
+            self.called(frame)
+            state = self._frames[id(frame)]
+        statement = state.source.statement(line)
+        if statement is None or (statement is state.statement and line != state.line):
+            # Inside one statement that goes over several lines.
+            state.line = line
+            return
+        self._guarded(self._step, frame, state, statement, line)
+
+    def returned(self, frame, value):
+        """The function hands `value` back (or yields it)."""
+        state = self._frames.get(id(frame))
+        if state is None or self._busy or threading.get_ident() != self._thread:
+            return
+        self._guarded(self._last, frame, state, value)
+        if not frame.f_code.co_flags & _GENERATOR_FLAGS:
+            del self._frames[id(frame)]
+
+    def _guarded(self, function, *arguments):
+        self._busy = True
+        try:
+            with self._modes:
+                function(*arguments)
+        except Exception as error:
+            self._sink.note("the line trace stopped: %s: %s" % (type(error).__name__, error))
+            self._driver.stop()
+        finally:
+            self._busy = False
+
+    def _step(self, frame, state, statement, line):
+        self._finish(frame, state)
+        before = state.statement
+        if statement.is_loop:
+            inside = before is not None and statement.line in before.loops
+            state.counts[statement.line] = state.counts.get(statement.line, 0) + 1 if inside else 1
+        state.statement, state.line = statement, line
+        state.first = {}
+        for path, leaf, known, cached in self._found(frame, state, statement.reads):
+            if path not in known:
+                known[path] = state.first[path] = self._fact(leaf, cached)
+                self._kept(path, leaf)
+
+    def _last(self, frame, state, value):
+        leaves = values.leaves(RETURNED, value)
+        self._finish(frame, state, leaves)
+        state.statement = None
+
+    def _finish(self, frame, state, returned=()):
+        """Record what the statement that was executed last has set or changed."""
+        statement = state.statement
+        if statement is None:
+            return
+        after = {}
+        names = statement.reads
+        for path, leaf, known, cached in self._found(frame, state, names):
+            fact = self._fact(leaf, cached)
+            mine = path in statement.sets or any(path.startswith(name + mark) for name in statement.sets for mark in ".[")
+            if mine or known.get(path) != fact:
+                known[path] = fact
+                after[path] = fact
+                self._kept(path, leaf)
+        for path, leaf in returned:
+            after[path] = self._fact(leaf, cached=False)
+            self._kept(path, leaf)
+        if after or state.first:
+            self._record(frame, state, statement, after)
+
+    def _record(self, frame, state, statement, after):
+        record = {"k": "line", "s": self._sink.site(state.code, statement.line), "n": self._number, "call": state.call}
+        loops = self._loops(frame)
+        if loops:
+            record["it"] = loops
+        if state.first:
+            record["r"] = state.first
+        if after:
+            record["v"] = after
+        state.first = {}
+        self._number += 1
+        self._sink.write(record)
+        if self._sink.full:
+            self._driver.stop()
+
+    def _loops(self, frame):
+        found = []
+        while frame is not None:
+            state = self._frames.get(id(frame))
+            if state is not None and state.code is frame.f_code and state.statement is not None:
+                own = [(line, state.counts.get(line, 1)) for line in state.statement.loops]
+                found[:0] = [[self._sink.site(state.code, line), count] for line, count in own]
+            frame = frame.f_back
+        return found
+
+    def _found(self, frame, state, names):
+        """`(path, leaf, the digests known in its scope, whether it may be cached)` for the names on a statement."""
+        local = frame.f_locals
+        found = []
+        for name in names:
+            root, *rest = name.split(".")
+            if root in local:
+                value, known = local[root], state.known
+            elif root in frame.f_globals:
+                value, known = frame.f_globals[root], state.scope
+            else:
+                continue
+            value = _inside(value, rest)
+            if value is not None:
+                plain = values.library(value) is not None or isinstance(value, (dict, list, tuple))
+                found += [(path, leaf, known, not plain) for path, leaf in values.leaves(name, value)]
+            if rest and rest[-1] == "backward":
+                found += _gradients(local, state.known)
+        return found
+
+    def _fact(self, leaf, cached):
+        """The fact of a leaf; a module's unchanged parameters are not read again and again."""
+        if cached and values.library(leaf) == "torch":
+            try:
+                stamp = (leaf._version, leaf.data_ptr(), leaf.shape)
+            except RuntimeError:
+                # Inference tensors count no versions, and subclasses may have no memory of their own.
+                return self._sink.fact(leaf)
+            known = self._versions.get(id(leaf))
+            if known is None or known[0] != stamp:
+                known = self._versions[id(leaf)] = (stamp, self._sink.fact(leaf))
+            return known[1]
+        return self._sink.fact(leaf)
+
+    def _kept(self, path, leaf):
+        if self._keep is not None:
+            self._keep(self._number, path, leaf)
+
+
+def _inside(value, names):
+    """The value at the end of a chain of attributes, read without running code; None if that is not possible."""
+    for name in names:
+        there = getattr(value, "__dict__", None)
+        if not isinstance(there, dict):
+            return None
+        if name not in there:
+            there = next(
+                (there[kind] for kind in ("_parameters", "_buffers", "_modules") if name in (there.get(kind) or ())), None
+            )
+        if there is None:
+            return None
+        value = there[name]
+    return value
+
+
+def _gradients(local, known):
+    """What a backward pass may have filled: the gradients of the frame's modules and leaf tensors."""
+    found = []
+    for name, value in list(local.items()):
+        for path, leaf in values.state_of(name, value):
+            if path.endswith(".grad"):
+                found.append((path, leaf, known, True))
+        if values.library(value) == "torch" and value.is_leaf and value.grad is not None:
+            found.append((name + ".grad", value.grad, known, False))
+    return found
+
+
+class _Settrace:
+    """Before Python 3.12."""
+
+    def __init__(self, trace):
+        self._trace = trace
+        self._before = None
+
+    def start(self):
+        self._before = sys.gettrace()
+        sys.settrace(self._global)
+
+    def stop(self):
+        sys.settrace(self._before)
+
+    def _global(self, frame, event, _):
+        if event != "call" or not self._trace.owns(frame.f_code):
+            return None
+        self._trace.called(frame)
+        return self._local
+
+    def _local(self, frame, event, value):
+        if event == "line":
+            self._trace.at(frame, frame.f_lineno)
+        elif event == "return":
+            self._trace.returned(frame, value)
+        return self._local
+
+
+class _Monitoring:
+    """Python 3.12 and later: only the workload's own code is instrumented, everything else runs at full speed."""
+
+    def __init__(self, trace):
+        self._trace = trace
+        self._tool = None
+
+    def start(self):
+        monitoring = sys.monitoring
+        self._tool = next(number for number in (3, 4, 5, 2, 1, 0) if monitoring.get_tool(number) is None)
+        monitoring.use_tool_id(self._tool, "reprocheck")
+        events = monitoring.events
+        for event, callback in (
+            (events.PY_START, self._start),
+            (events.PY_RESUME, self._resume),
+            (events.LINE, self._line),
+            (events.PY_RETURN, self._return),
+            (events.PY_YIELD, self._return),
+        ):
+            monitoring.register_callback(self._tool, event, callback)
+        monitoring.set_events(self._tool, events.PY_START)
+
+    def stop(self):
+        if self._tool is not None:
+            sys.monitoring.set_events(self._tool, 0)
+            sys.monitoring.free_tool_id(self._tool)
+            self._tool = None
+
+    def _start(self, code, _):
+        if not self._trace.owns(code):
+            return sys.monitoring.DISABLE
+        events = sys.monitoring.events
+        wanted = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
+        if sys.monitoring.get_local_events(self._tool, code) != wanted:
+            sys.monitoring.set_local_events(self._tool, code, wanted)
+        self._trace.called(sys._getframe(1))
+        return None
+
+    def _resume(self, _code, _offset):
+        self._trace.called(sys._getframe(1))
+
+    def _line(self, _code, line):
+        self._trace.at(sys._getframe(1), line)
+
+    def _return(self, _code, _offset, value):
+        self._trace.returned(sys._getframe(1), value)

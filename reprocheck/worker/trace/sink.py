@@ -1,0 +1,118 @@
+"""The trace under way: records with short site numbers, digests of devices fetched in batches, JSON lines on disk."""
+
+import json
+import os
+import sys
+
+from . import digest, values
+
+__all__ = ["LIMIT", "Sink"]
+
+LIMIT = 200_000
+"""Records a trace may have; what happens after that is not traced, and the trace says so."""
+_BATCH = 256
+
+
+class Sink:
+    """Writes `trace.jsonl`. A line is `{"k": kind, …}`; sites (file, line, function) are written once, then numbered."""
+
+    def __init__(self, path):
+        """Create `path`; a child forked by the workload writes nothing."""
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self._pid = os.getpid()
+        self._sites = {}
+        self._waiting = []
+        self._records = []
+        self.count = 0
+        self.full = False
+
+    def site(self, code, line):
+        """The number of a place in the code; None for no code."""
+        if code is None:
+            return None
+        key = (code, line)
+        found = self._sites.get(key)
+        if found is None:
+            found = self._sites[key] = len(self._sites)
+            name = getattr(code, "co_qualname", code.co_name)
+            self._records.append({"k": "site", "id": found, "file": code.co_filename, "line": line, "function": name})
+        return found
+
+    def write(self, record):
+        """Keep a record; facts of it that wait for a device may still change until it is flushed."""
+        if self.count >= LIMIT:
+            if not self.full:
+                self.full = True
+                self._records.append({"k": "note", "text": "the trace stops after %d records" % LIMIT})
+            return
+        self.count += 1
+        self._records.append(record)
+        if len(self._records) >= _BATCH:
+            self.flush()
+
+    def note(self, text, **fields):
+        """Something the reader of the trace has to know; each text once is enough."""
+        self._records.append({"k": "note", "text": text, **fields})
+
+    def fact(self, value):
+        """`[dtype, shape, digest]` of an array or number, None for anything else. Dispatch modes have to be off.
+
+        Numbers are given exactly instead of a digest (floats as `float.hex`).
+        """
+        kind = type(value)
+        if kind is float:
+            return ["float", [], value.hex()]
+        if kind is int or kind is bool:
+            return [kind.__name__, [], str(value)]
+        if kind is complex:
+            return ["complex", [], "%s%s%sj" % (value.real.hex(), "" if value.imag < 0 else "+", value.imag.hex())]
+        library = values.library(value)
+        if library == "torch":
+            return self._summed(value, digest.tensor_sum)
+        if library is not None and library != "number":
+            return self._summed(value, digest.array_total)
+        return None
+
+    def _summed(self, value, total_of):
+        fact = [digest.dtype_name(value), list(value.shape), None]
+        try:
+            total = total_of(value)
+        except Exception as error:
+            fact[2] = "unreadable: " + type(error).__name__
+            return fact
+        if total is None:
+            fact[2] = "no values"
+        elif type(total) is int:
+            fact[2] = digest.finish(total, fact[0], fact[1])
+        else:
+            self._waiting.append((fact, total))
+            if len(self._waiting) >= 4 * _BATCH:
+                self._fetch()
+        return fact
+
+    def _fetch(self):
+        """Bring the sums that wait on devices over, one copy for each device."""
+        waiting, self._waiting = self._waiting, []
+        groups = {}
+        for fact, total in waiting:
+            groups.setdefault((type(total), str(total.device)), []).append((fact, total))
+        for (kind, _), items in groups.items():
+            stack = sys.modules[kind.__module__.partition(".")[0]].stack
+            for (fact, _), number in zip(items, stack([total for _, total in items]).tolist()):
+                fact[2] = digest.finish(number, fact[0], fact[1])
+
+    def flush(self):
+        """Write everything kept so far."""
+        if self._waiting:
+            self._fetch()
+        records, self._records = self._records, []
+        if os.getpid() != self._pid or not records:
+            return
+        data = memoryview("".join([json.dumps(record, separators=(",", ":")) + "\n" for record in records]).encode())
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def close(self):
+        """Write the rest and close the file."""
+        self.flush()
+        os.close(self._fd)

@@ -1,0 +1,214 @@
+"""The commands as a user types them: what they print, their exit codes, their files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from reprocheck.report.json import read_study, schema
+from tests.conftest import Lab
+
+ROOT = Path(__file__).parents[3]
+
+
+def reprocheck(lab: Lab, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reprocheck", *words],
+        cwd=lab.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def order_lab(lab: Lab) -> Lab:
+    lab.write(
+        state="value = None",
+        a="import state\nif state.value is None: state.value = 1.0",
+        b="import os, state\nif state.value is None: state.value = 1.5; os.environ['OMP_NUM_THREADS'] = '1'",
+        work="import a, b, state\ndef run(): return {'x': [state.value] * 2, 'same': 1}",
+    )
+    return lab
+
+
+def test_run_prints_the_report_to_stdout_and_progress_to_stderr(order_lab: Lab) -> None:
+    done = reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "--no-explain")
+
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1, done.stderr
+    assert lines[0] == (
+        "order-dependent: 2 of 3 outputs differ between `b,a` and `a,b`; "
+        "stable within each order (5 + 5 runs, p = 0.008)"
+    )
+    assert "environ.python.OMP_NUM_THREADS" in done.stdout
+    assert "since `import b`" in done.stdout
+    assert "b.py:2" in done.stdout, "the file and line that set it"
+    assert "repeat      reprocheck run work.py::run --imports a,b --no-explain" in done.stdout
+    assert "smallest tolerance that would pass: --rtol 5e-01, or --atol 5e-01" in done.stdout
+    assert "10/10" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+def test_json_document_keeps_to_its_schema(order_lab: Lab) -> None:
+    done = reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "--format", "json", "-q", "--no-explain")
+
+    document: dict[str, Any] = json.loads(done.stdout)
+    jsonschema.validate(document, schema())
+    assert done.stderr == ""
+    assert document["schema"] == "reprocheck/study"
+    assert document["schema_version"] == 1
+    assert (document["verdict"], document["exit_code"]) == ("order-dependent", 1)
+    assert document["subjects"] == ["a", "b"]
+    assert [(arm["order"], arm["effective_order"], arm["group"], arm["trials"], arm["failures"]) for arm in document["orders"]] == [
+        (["a", "b"], ["a", "b"], "A", 5, 0),
+        (["b", "a"], ["b", "a"], "B", 5, 0),
+    ]
+    assert [(group["id"], group["orders"], group["outcome"]) for group in document["groups"]] == [
+        ("A", [["a", "b"]], "ok"),
+        ("B", [["b", "a"]], "ok"),
+    ]
+    output = document["outputs"][0]
+    assert (output["name"], output["dtype"], output["shape"], output["differs"]) == ("x[0]", "float64", [], True)
+    assert (output["differing"], output["max_abs"], output["first_index"]) == (1, 0.5, [])
+    assert output["passes_at"]["rtol"] == 0.5
+    assert document["noise"]["p_value"] == pytest.approx(2 / 252)
+    assert Path(document["run_dir"]).is_dir()
+    assert read_study(done.stdout).verdict == "order-dependent"
+
+
+def test_output_files_and_report_again(order_lab: Lab) -> None:
+    done = reprocheck(
+        order_lab, "run", "work.py::run", "--imports", "a,b", "--out", "kept", "-q", "--no-explain",
+        "--output", "json:out/study.json", "--output", "text:out/study.txt",
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+
+    again = reprocheck(order_lab, "report", "kept")
+    assert again.returncode == 0
+    assert again.stdout == done.stdout == (order_lab.folder / "out" / "study.txt").read_text()
+    assert json.loads(reprocheck(order_lab, "report", "kept", "--format", "json").stdout) == json.loads(
+        (order_lab.folder / "out" / "study.json").read_text()
+    )
+
+
+def test_several_targets_give_the_worst_status(order_lab: Lab) -> None:
+    order_lab.write(fine="def run(): return 1.0")
+
+    done = reprocheck(order_lab, "run", "fine.py::run", "work.py::run", "--imports", "a,b", "-q", "--no-explain")
+
+    assert done.returncode == 1
+    assert "identical: 1 output" in done.stdout
+    assert "order-dependent: 2 of 3" in done.stdout
+
+
+def test_exit_zero_and_bisect_exit(order_lab: Lab) -> None:
+    words = ("run", "work.py::run", "--imports", "a,b", "-q", "--no-explain")
+    assert reprocheck(order_lab, *words, "--exit-zero").returncode == 0
+    assert reprocheck(order_lab, *words, "--bisect-exit").returncode == 1
+    order_lab.write(work="def run(): raise ValueError")
+    assert reprocheck(order_lab, *words, "--bisect-exit").returncode == 125
+
+
+def test_colour_is_asked_for_or_left_out(order_lab: Lab) -> None:
+    words = ("run", "work.py::run", "--imports", "a,b", "-q", "--no-explain")
+    assert "\x1b[" in reprocheck(order_lab, *words, "--color", "always").stdout
+    assert "\x1b[" not in reprocheck(order_lab, *words, FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_two_diffs(order_lab: Lab) -> None:
+    reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "--out", "one", "-q", "--no-explain")
+    reprocheck(order_lab, "run", "work.py::run", "--imports", "b,a", "--out", "two", "-q", "--no-explain")
+
+    same = reprocheck(order_lab, "diff", "one", "one")
+    assert (same.returncode, same.stdout) == (0, "identical: 3 outputs equal bit for bit\n")
+    differ = reprocheck(order_lab, "diff", "one", "two")
+    assert differ.returncode == 1
+    assert differ.stdout.startswith("differ: 2 of 3 outputs differ between `one` and `two`")
+    assert reprocheck(order_lab, "diff", "one", "two", "--rtol", "0.5").returncode == 0
+    assert reprocheck(order_lab, "diff", "one", "two", "--outputs", "same").returncode == 0
+    records = sorted((order_lab.folder / "one" / "records").iterdir())
+    assert reprocheck(order_lab, "diff", str(records[0]), str(records[0])).returncode == 0
+
+
+def test_diff_of_files(lab: Lab) -> None:
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    b = a.copy()
+    b[1, 2] = np.nextafter(b[1, 2], np.float32(9))
+    np.save(lab.folder / "a.npy", a)
+    np.save(lab.folder / "b.npy", b)
+    np.savez(lab.folder / "a.npz", x=a, y=a)
+    np.savez(lab.folder / "b.npz", x=a, y=b)
+
+    done = reprocheck(lab, "diff", "a.npy", "b.npy", "--format", "json")
+    (difference,) = json.loads(done.stdout)["outputs"].values()
+    assert done.returncode == 1
+    assert (difference["differing"], difference["max_ulp"], difference["first_index"]) == (1, 1, [1, 2])
+    assert reprocheck(lab, "diff", "a.npz", "b.npz", "--ulp", "1").returncode == 0
+    assert reprocheck(lab, "diff", "a.npz", "b.npz", "--ulp", "x:1").returncode == 1
+    assert reprocheck(lab, "diff", "a.npz", "nothing.npz").returncode == 2
+
+
+def test_list_and_clean(order_lab: Lab) -> None:
+    reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "-q", "--no-explain")
+
+    runs = json.loads(reprocheck(order_lab, "list", "runs", "--format", "json").stdout)["runs"]
+    assert [run["verdict"] for run in runs] == ["order-dependent"]
+    assert "order-dependent: 2 of 3" in reprocheck(order_lab, "list").stdout
+    assert reprocheck(order_lab, "clean", "--dry-run").stdout.startswith("would delete")
+    assert Path(runs[0]["run_dir"]).is_dir()
+    assert reprocheck(order_lab, "clean", ".").returncode == 2, "not a run folder: refused"
+    assert reprocheck(order_lab, "clean").stdout.splitlines()[-1].startswith("1 run, ")
+    assert not Path(runs[0]["run_dir"]).exists()
+
+
+def test_state(order_lab: Lab) -> None:
+    done = reprocheck(order_lab, "state", "a,b", "--json")
+    (order,) = json.loads(done.stdout)["orders"]
+    assert list(order["phases"]) == ["t0", "t1:a", "t1:b", "t2", "t3"]
+
+    text = reprocheck(order_lab, "state", "b,a", "--key", "environ.python.*").stdout
+    assert "after `import b`" in text
+    assert "environ.python.OMP_NUM_THREADS = 1" in text
+
+    diff = reprocheck(order_lab, "state", "--diff", "a,b", "b,a", "--key", "environ.*").stdout
+    assert "environ.python.OMP_NUM_THREADS" in diff
+    assert "b,a: 1, since `import b`" in diff
+
+    assert "nosuch" in reprocheck(order_lab, "state", "nosuch").stderr
+    assert reprocheck(order_lab, "state", "--diff", "a").returncode == 2
+
+
+def test_python_of_another_environment_needs_nothing_of_ours(order_lab: Lab, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    python = tmp_path / "bare" / "bin" / "python"
+
+    done = reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "--python", str(python), "-q", "--no-explain")
+
+    assert done.returncode == 1, done.stderr
+    assert str(python) in done.stdout
+
+
+def test_help_names_every_command(lab: Lab) -> None:
+    text = reprocheck(lab, "--help").stdout
+    for name in ("run", "diff", "state", "list", "report", "clean"):
+        assert f"  {name} " in text
+        assert reprocheck(lab, name, "--help").returncode == 0
+
+
+def test_import_is_light(lab: Lab) -> None:
+    code = "import sys, reprocheck; print(sorted({'numpy', 'click', 'rich', 'msgspec'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
