@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import Resolved, layers_for, merge, script_block
 from reprocheck.engine.environment import trial_environment, user_environment
+from reprocheck.engine.gate import Gate
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.errors import UsageError
@@ -30,7 +33,7 @@ RUNS = Path(".reprocheck") / "runs"
 
 
 def check(
-    target: str,
+    target: str | Target,
     imports: Sequence[str] | None = None,
     *,
     order: Sequence[Sequence[str]] = (),
@@ -40,6 +43,8 @@ def check(
     probes: Sequence[str | Path] = (),
     environment: Mapping[str, str] | None = None,
     cwd: str | Path | None = None,
+    sys_path: Sequence[str] = (),
+    gate: Gate | None = None,
     progress: Progress | None = None,
     command: Sequence[str] = (),
     **options: Any,
@@ -47,7 +52,7 @@ def check(
     """Run `target` in fresh interpreters under every import order and return the verdict with its evidence.
 
     Args:
-        target: `file.py::function`, `pkg.mod:function`, or a script.
+        target: `file.py::function`, `pkg.mod:function`, or a script; or a target that is ready to run.
         imports: The subjects, in the order to start from; found from the workload's own imports when not given.
         order: Single orders to run instead of a design.
         out: The run folder; by default a new one below `.reprocheck/runs`.
@@ -56,6 +61,8 @@ def check(
         probes: Files with snapshot readers of your own.
         environment: The environment trials start from; by default the one this process was started with.
         cwd: Where trials run; by default here.
+        sys_path: Folders that trials search for modules first.
+        gate: What trials pass, to be bounded together with those of other processes.
         progress: Told about trials as they end.
         command: The command that repeats this, for the report.
         **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
@@ -68,12 +75,13 @@ def check(
     here = Path(cwd or Path.cwd()).absolute()
     base = dict(environment) if environment is not None else user_environment()
     options = _knobs({**options, "imports": list(imports) if imports is not None else None})
-    place = parse_target(target, here)
+    place = target if isinstance(target, Target) else parse_target(target, here)
     path = Path(place.path) if place.path else None
     resolved = merge(layers_for(path, cwd=here, environ=base, command=options))
     settings = resolved.options
-    place = parse_target(target, here, function=settings.workload)
-    subjects, source = _subjects(place, resolved, base, here)
+    if not isinstance(target, Target):
+        place = parse_target(target, here, function=settings.workload)
+    subjects, source = _subjects(place, resolved, base, here, sys_path)
     plan = orders_for(
         subjects,
         settings.orders,
@@ -92,6 +100,7 @@ def check(
         timeout=settings.timeout,
         argv=tuple(argv),
         probes=tuple(str(Path(probe).absolute()) for probe in probes),
+        sys_path=tuple(sys_path),
     )
     spec = Spec(
         target=place,
@@ -126,7 +135,7 @@ def check(
     )
     folder = _folder(out, resume=resume, here=here, target=place)
     with RunWriter(folder, spec, resume=resume) as writer:
-        engine = LocalEngine(job, writer.scratch, jobs=settings.jobs or default_jobs())
+        engine = LocalEngine(job, writer.scratch, jobs=settings.jobs or default_jobs(), gate=gate)
         runner = Runner(writer, engine, progress or Silent())
         study = run(request, runner, tolerance_for(settings.tolerance))
         writer.finish(study)
@@ -148,13 +157,22 @@ def _knobs(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None and value != ()}
 
 
-def _subjects(target: Target, resolved: Resolved, base: Mapping[str, str], here: Path) -> tuple[tuple[str, ...], str]:
+def _subjects(
+    target: Target, resolved: Resolved, base: Mapping[str, str], here: Path, sys_path: Sequence[str]
+) -> tuple[tuple[str, ...], str]:
     if resolved.options.imports is not None:
         return tuple(resolved.options.imports), resolved.origins["imports"]
+    if target.suite:
+        raise UsageError(f"`{target.text}` is a whole suite; name the subjects with --imports a,b")
     folder = str(Path(target.path).parent) if target.path else str(here)
-    search = [folder, *filter(None, base.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
-    found = find_subjects(target, search)
-    names = _installed(found, resolved, base)
+    search = [folder, *sys_path, *filter(None, base.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
+    entered = target
+    if target.kind == "pytest":
+        # Of `Class::test[id]` the function's own name: its imports are not conditional.
+        function = (target.name or "").partition("[")[0].rpartition("::")[2]
+        entered = msgspec.structs.replace(target, name=function)
+    found = find_subjects(entered, search)
+    names = tuple(name for name in _installed(found, resolved, base) if target.kind != "pytest" or name != "pytest")
     if not names:
         raise UsageError(
             f"`{target.text}` imports no package whose order could matter; name the subjects with --imports a,b"

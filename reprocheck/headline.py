@@ -15,48 +15,62 @@ def order_text(order: tuple[str, ...]) -> str:
 def headline(study: Study) -> str:
     """One line: verdict, what differs between which orders, and how sure that is."""
     arms = [arm for arm in study.orders if not arm.presence and arm.same_as is None]
+    telling = {
+        "identical": _identical,
+        "within-tolerance": _within_tolerance,
+        "fails-everywhere": _fails_everywhere,
+        "fails-in-some-orders": _fails_in_some_orders,
+        "inconclusive": lambda study, _arms: study.reason,
+        "noisy": _noisy,
+    }.get(study.verdict, _order_dependent)
+    return f"{study.verdict}: {telling(study, arms)}"
+
+
+def _identical(study: Study, arms: list[Arm]) -> str:
     noise = study.noise
-    total = len(study.outputs)
-    differing = sum(1 for output in study.outputs if output.differs)
-    text = f"{study.verdict}: "
-    if study.verdict == "identical":
-        bound = (
-            f"0 of {noise.trials} runs differed, so under {noise.bound:.0%} would at 95 %"
-            if noise.bound is not None
-            else ""
-        )
-        return text + f"{_count(total, 'output')} equal bit for bit in {_count(len(arms), 'order')} ({bound})"
-    if study.verdict == "within-tolerance":
-        return (
-            text
-            + f"{differing} of {_count(total, 'output')} differ in bits, all within the tolerance, over {_count(len(arms), 'order')}"
-        )
-    if study.verdict == "fails-everywhere":
-        return (
-            text
-            + f"{study.groups[0].outcome}, in {'every order' if len(arms) > 1 else 'the only order'} ({_count(noise.trials, 'run')})"
-        )
-    if study.verdict == "fails-in-some-orders":
-        failing = next(arm for arm in arms if arm.failures == arm.trials)
-        fine = next(arm for arm in arms if arm.failures == 0)
-        outcome = next(group.outcome for group in study.groups if group.id == failing.groups[0])
-        return (
-            text
-            + f"`{order_text(failing.order)}`: {outcome}; `{order_text(fine.order)}` does not ({_runs(arms)}, {_p(study)})"
-        )
-    if study.verdict == "inconclusive":
-        return text + study.reason
-    what = f"{differing} of {_count(total, 'output')} differ" if differing else "outcomes differ"
-    if study.verdict == "noisy":
-        return (
-            text + f"{what} between identical runs; the order explains nothing beyond that ({_runs(arms)}, {_p(study)})"
-        )
+    text = f"{_count(len(study.outputs), 'output')} equal bit for bit in {_count(len(arms), 'order')}"
+    if noise.bound is None:
+        return text
+    bound = f"{100 * noise.bound:.0f} %"
+    return f"{text}; 0 of {noise.trials} runs differed, so under {bound} of runs do (95 % confidence)"
+
+
+def _within_tolerance(study: Study, arms: list[Arm]) -> str:
+    return f"{_differing(study)} in bits, all within the tolerance, over {_count(len(arms), 'order')}"
+
+
+def _fails_everywhere(study: Study, arms: list[Arm]) -> str:
+    where = "every order" if len(arms) > 1 else "the only order"
+    return f"{study.groups[0].outcome}, in {where} ({_count(study.noise.trials, 'run')})"
+
+
+def _fails_in_some_orders(study: Study, arms: list[Arm]) -> str:
+    failing = next(arm for arm in arms if arm.failures == arm.trials)
+    fine = next(arm for arm in arms if arm.failures == 0)
+    outcome = next(group.outcome for group in study.groups if group.id == failing.groups[0])
+    return f"`{order_text(failing.order)}`: {outcome}; `{order_text(fine.order)}` does not ({_evidence(study, arms)})"
+
+
+def _noisy(study: Study, arms: list[Arm]) -> str:
+    evidence = _evidence(study, arms)
+    return f"{_differing(study)} between identical runs; the order explains nothing beyond that ({evidence})"
+
+
+def _order_dependent(study: Study, arms: list[Arm]) -> str:
     first = arms[0]
     other = next((arm for arm in arms if arm.group != first.group or arm.groups != first.groups), arms[-1])
-    where = f"{what} between `{order_text(other.order)}` and `{order_text(first.order)}`"
-    if study.verdict == "order-dependent":
-        return text + f"{where}; stable within each order ({_runs(arms)}, {_p(study)})"
-    return text + f"{where}, beyond the noise between identical runs ({_runs(arms)}, {_p(study)})"
+    text = f"{_differing(study)} between `{order_text(other.order)}` and `{order_text(first.order)}`"
+    how = "; stable within each order" if study.noise.stable else ", beyond the noise between identical runs"
+    return f"{text}{how} ({_evidence(study, arms)})"
+
+
+def _differing(study: Study) -> str:
+    differing = sum(1 for output in study.outputs if output.differs)
+    return f"{differing} of {_count(len(study.outputs), 'output')} differ" if differing else "outcomes differ"
+
+
+def _evidence(study: Study, arms: list[Arm]) -> str:
+    return f"{_runs(arms)}, {_p(study)}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -13,12 +13,13 @@ import msgspec
 from reprocheck.compare.groups import Grouping, group_records, left_out, select_outputs
 from reprocheck.compare.noise import permutation_p, repeats_needed, rule_of_three
 from reprocheck.compare.outputs import compare_groups
+from reprocheck.compare.suite import judge_suite
 from reprocheck.compare.verdict import ALPHA, EXIT_CODES, Judgement, judge
 from reprocheck.engine.runner import Runner
-from reprocheck.errors import EXIT_DIVERGENCE, UsageError
+from reprocheck.errors import EXIT_DIVERGENCE, NothingSelectedError, UsageError
 from reprocheck.explain.state import state_differences
 from reprocheck.headline import headline
-from reprocheck.model import Arm, Noise, OutputDifference, Record, Struct, Study, Target, Tolerance, Trial
+from reprocheck.model import Arm, Noise, OutputDifference, Record, Struct, Study, Suite, Target, Tolerance, Trial
 from reprocheck.plan.rounds import distinct_orders, first_pass, presence_pass, repeats
 from reprocheck.store.run import RunWriter
 
@@ -105,6 +106,8 @@ def _refuse_bad_input(request: Request, records: Sequence[Record]) -> None:
     for failure in failures:
         if failure is not None and failure.kind in ("target", "unsupported"):
             raise UsageError(failure.message)
+        if failure is not None and failure.kind == "nothing":
+            raise NothingSelectedError(failure.message)
     if all(failure is not None and failure.missing_module for failure in failures):
         for failure in failures:
             assert failure is not None  # noqa: S101 - by the line above
@@ -120,8 +123,8 @@ def _refuse_bad_input(request: Request, records: Sequence[Record]) -> None:
                 )
     if not any(failures) and not any(record.outputs for record in records):
         raise UsageError(
-            f"`{request.target.text}` recorded nothing to compare; return a value, call `reprocheck.record(name, value)`, "
-            "or, in a script, leave arrays or numbers in its globals"
+            f"`{request.target.text}` recorded nothing to compare; return a value, "
+            "call `reprocheck.record(name, value)`, or, in a script, leave arrays or numbers in its globals"
         )
 
 
@@ -133,6 +136,7 @@ class _View(Struct, frozen=True, kw_only=True):
     outcomes: dict[Order, tuple[str, ...]]
     outputs: tuple[OutputDifference, ...]
     judgement: Judgement
+    suite: Suite | None = None
 
 
 def _view(
@@ -162,8 +166,21 @@ def _view(
     differences, groups = compare_groups(grouping.groups, by_group, grouping.reference(), writer.objects, tolerance_for)
     grouping = msgspec.structs.replace(grouping, groups=groups)
     within = all(group.within_tolerance for group in groups)
-    judgement = judge(outcomes, grouping.failed, within_tolerance=within)
-    return _View(counted=tuple(counted), grouping=grouping, outcomes=outcomes, outputs=differences, judgement=judgement)
+    suite = None
+    if request.target.suite:
+        runs = {order: [record for record in counted if record.trial.order == order] for order in orders}
+        judged = judge_suite(runs, differences, writer.objects, request.outputs)
+        judgement, suite = judged.judgement, judged.suite
+    else:
+        judgement = judge(outcomes, grouping.failed, within_tolerance=within)
+    return _View(
+        counted=tuple(counted),
+        grouping=grouping,
+        outcomes=outcomes,
+        outputs=differences,
+        judgement=judgement,
+        suite=suite,
+    )
 
 
 def _count(records: Sequence[Record], order: Order, *, capture: bool) -> int:
@@ -252,6 +269,7 @@ def _study(
         state_differences=differing,
         hazards=hazards,
         not_compared=left_out(view.counted, request.outputs),
+        suite=view.suite,
         noise=noise,
         notes=request.notes,
         environment=dict(request.environment),

@@ -26,7 +26,9 @@ __all__ = [
     "StateDifference",
     "Stream",
     "Study",
+    "Suite",
     "Target",
+    "TestDifference",
     "Tolerance",
     "Trial",
     "Verdict",
@@ -45,7 +47,10 @@ Verdict = Literal[
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all records have in common: frozen and closed. `frozen` and `kw_only` stand at every record: kw_only is not inherited, and mypy asks for both."""
+    """What all records have in common: frozen and closed.
+
+    `frozen` and `kw_only` stand at every record all the same: `kw_only` is not inherited, and mypy asks for `frozen`.
+    """
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -240,7 +245,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     signed_zero: int = 0
     """Elements that differ only in the sign of zero."""
     passes_at: Tolerance | None = None
-    """The smallest single-knob tolerances that would pass: `rtol` alone, `atol` alone, `ulp` alone; None if none would."""
+    """The smallest tolerances that would pass, each knob for itself; None if none would."""
     within: bool = False
     """True when the tolerance asked for accepts it."""
 
@@ -322,6 +327,31 @@ class StateDifference(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
 
 
+class TestDifference(Struct, frozen=True, kw_only=True):
+    """One test of a suite whose outcome, failure text or recorded values are not the same in all trials."""
+
+    test: str
+    """Node id."""
+    verdict: Verdict
+    reason: str
+    p_value: float | None = None
+    orders: dict[str, dict[str, int]] = {}
+    """Order -> outcome (`passed`, `failed`, …) -> in how many of its trials."""
+    failure: str = ""
+    """What pytest says about one failure or skip, where there was one."""
+    outputs: tuple[str, ...] = ()
+    """Recorded values that differ."""
+
+
+class Suite(Struct, frozen=True, kw_only=True):
+    """A test suite's trials, told test by test."""
+
+    tests: int
+    differing: tuple[TestDifference, ...] = ()
+    failing: tuple[str, ...] = ()
+    """Tests that fail alike in every order."""
+
+
 class Noise(Struct, frozen=True, kw_only=True):
     """What the repeats say about chance."""
 
@@ -362,6 +392,8 @@ class Study(Struct, frozen=True, kw_only=True):
     state_differences: tuple[StateDifference, ...] = ()
     hazards: tuple[StateDifference, ...] = ()
     not_compared: tuple[NotCompared, ...] = ()
+    suite: Suite | None = None
+    """Test by test, when the workload is a test suite."""
     noise: Noise
     notes: tuple[str, ...] = ()
     environment: dict[str, Any] = {}

@@ -23,8 +23,9 @@ What to expect: `order-dependent`: the bound files differ, whether the numbers d
 GPU. The same with cupy: `--imports cupy_backends.cuda.libs.cublas,torch --env LD_LIBRARY_PATH=TOOLKIT/lib64`.
 
 What it needs: torch's CUDA build (no GPU: binding happens at load) and a CUDA toolkit of the same major release and
-another build, named by `SCENARIO_CUDA_TOOLKIT` (else `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`). Without a toolkit
-the wheel `nvidia-cublas`, unpacked into a folder with `lib64` pointing to `nvidia/cu13/lib`, will do. Linux, 64 bits.
+another build, named by `SCENARIO_CUDA_TOOLKIT` (else `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`). Without a toolkit,
+`pip install --no-deps --target FOLDER nvidia-cublas==…` with another release than torch's makes a folder that will do.
+Found with torch 2.14.1 (cuBLAS 13.1.1) against 13.4.1. Linux, 64 bits.
 """
 
 from __future__ import annotations

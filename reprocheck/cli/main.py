@@ -54,7 +54,7 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="reprocheck")
 def cli() -> None:
-    """Does the import order change your numbers? Find out where, why and since when.
+    r"""Does the import order change your numbers? Find out where, why and since when.
 
     \b
     Exit status: 0 all agree, 1 they diverge, 2 the question is wrong, 3 the instrument

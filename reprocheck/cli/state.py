@@ -1,4 +1,4 @@
-"""`reprocheck state`: what is captured after each import; useful alone ("which BLAS does my torch use, and who loaded it?")."""
+"""`reprocheck state`: what is captured after each import: "which BLAS does my torch use, and who loaded it?"."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def command(
     timeout: float,
     color: str,
 ) -> None:
-    """Import the modules of each ORDER (e.g. cupy,torch) in a fresh interpreter and show the state after each import."""
+    """Import the modules of each ORDER (e.g. cupy,torch) in a fresh interpreter; show the state after each."""
     from reprocheck.report.state import print_state, print_state_difference, state_json
     from reprocheck.report.text import console_for
 

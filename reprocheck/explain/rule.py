@@ -78,10 +78,13 @@ def explained(rule: RuleList, known: Mapping[Order, Label]) -> int:
     return sum(rule.predict(order) == label for order, label in known.items())
 
 
-def fit(known: Mapping[Order, Label], *, pair: tuple[str, str] | None = None, rest: Label | None = None) -> list[RuleList]:
+def fit(
+    known: Mapping[Order, Label], *, pair: tuple[str, str] | None = None, rest: Label | None = None
+) -> list[RuleList]:
     """The smallest rules that agree with all known orders; one that agrees with most of them when none is simple.
 
-    Rules over `pair` (found by swapping) come first, then those whose rest is `rest`. The list is never empty.
+    Rules over `pair` (found by swapping) come first, then those of few clauses, then those whose rest is `rest`. The
+    list is never empty.
 
     Raises:
         ValueError: nothing is known.
@@ -93,7 +96,8 @@ def fit(known: Mapping[Order, Label], *, pair: tuple[str, str] | None = None, re
     for size in range(MOST_CONDITIONS + 1):
         found = list(dict.fromkeys(table.rules(size)))
         if found:
-            return sorted(found, key=lambda rule: (not _about(rule, pair), rest is not None and rule.rest != rest))
+            found.sort(key=lambda rule: (not _about(rule, pair), len(rule.clauses), rest not in (None, rule.rest)))
+            return found[:MOST_RULES]
     return [table.greedy(rest)]
 
 
@@ -168,12 +172,9 @@ class _Table:
         self._steps = 0
 
     def rules(self, size: int) -> Iterator[RuleList]:
-        """Exact rules of exactly `size` conditions, `MOST_RULES` at most."""
+        """Exact rules of exactly `size` conditions."""
         self._steps = 0
-        for count, rule in enumerate(self._lists(self._all, size, ())):
-            if count >= MOST_RULES:
-                return
-            yield rule
+        yield from self._lists(self._all, size, ())
 
     def _lists(self, left: int, size: int, clauses: tuple[Clause, ...]) -> Iterator[RuleList]:
         self._steps += 1

@@ -38,7 +38,7 @@ class Culprits(Generic[T]):
 
     found: tuple[Found[T], ...] = ()
     together: str | None = None
-    """What all found sets give at once; None when that was not asked any more."""
+    """The bad outcome when a set alone gives it, else what all found sets give at once; None when nothing was found."""
     rest_is_good: bool = False
     """True when all other candidates at once leave the outcome alone."""
     complete: bool = True
@@ -91,20 +91,18 @@ def find_culprits(
     found: list[Found[T]] = []
     together: str | None = None
     try:
-        cleared = 0
+        cleared = limit = 0
         while pool:
-            first = _first_member(pool, cleared, asked, expect=_EXPECT[None if not found else together == bad])
+            first = _first_member(pool, cleared, limit, asked, expect=_EXPECT[None if not found else together == bad])
             if first is None:
                 break
             members = _complete(pool, first, asked)
             found.append(Found(tuple(members), asked.label(members)))
-            together = bad if any(item.label == bad for item in found) else asked.label(_union(found))
+            together = bad if found[-1].label == bad or together == bad else asked.label(_union(found))
             gone = {*members, *follows(tuple(members))}
-            # Prefixes up to the member that was found first change nothing without it.
-            cleared = sum(item not in gone for item in pool[:first])
+            start, stop = _hints(pool, first, together, bad, asked)
+            cleared, limit = (sum(item not in gone for item in pool[:end]) for end in (start, stop))
             pool = [item for item in pool if item not in gone]
-        if found:
-            together = asked.label(_union(found))
     except BudgetSpentError:
         return Culprits(tuple(found), together, rest_is_good=False, complete=False)
     return Culprits(tuple(found), together, rest_is_good=True, complete=True)
@@ -114,17 +112,33 @@ def _union(found: Sequence[Found[T]]) -> list[T]:
     return [member for item in found for member in item.members]
 
 
+def _hints(pool: Sequence[T], first: int, together: str, bad: str, asked: _Asked[T]) -> tuple[int, int]:
+    """Between which places of `pool` to look for the next member, from the answers so far.
+
+    A prefix that gives no more than the found ones do holds nothing else; one that gives the bad outcome holds all.
+    """
+    start, stop = first, len(pool)
+    for end in range(first + 1, len(pool) + 1):
+        label = asked.known.get(frozenset(pool[:end]))
+        if label == bad:
+            return start, end
+        if label == together:
+            start = end
+    return start, stop
+
+
 # What to expect of a pool: at the start something, but not for sure; nothing more when the bad outcome is reproduced
 # already; more for sure when only a part of it is. Expecting something, so many prefixes may fail before the whole is asked.
 PATIENCE = 2
 _EXPECT = {None: "something", True: "nothing", False: "more"}
 
 
-def _first_member(pool: Sequence[T], cleared: int, asked: _Asked[T], *, expect: str) -> int | None:
+def _first_member(pool: Sequence[T], cleared: int, limit: int, asked: _Asked[T], *, expect: str) -> int | None:
     """Index of the last item of the smallest prefix that changes the outcome; None when the whole pool does not.
 
-    `cleared` is the length of a prefix known to change nothing. When the pool as a whole is asked about depends on
-    what is expected of it: at once, after a few prefixes that change nothing, or only when no prefix does.
+    `cleared` is the length of a prefix known to change nothing; up to `limit` the member is looked for first. When the
+    pool as a whole is asked about depends on what is expected of it: at once, after a few prefixes that change nothing,
+    or only when no prefix does.
     """
     low, high = cleared, len(pool)
     if expect == "something":
@@ -132,8 +146,12 @@ def _first_member(pool: Sequence[T], cleared: int, asked: _Asked[T], *, expect: 
             return 0
         low = 1
     proved, failed = False, 0
+    if expect == "more" and low < limit < high and asked.flips(pool[:limit]):
+        high, proved = limit, True
     while True:
         done = high - low <= 1
+        if done and not proved and expect == "more" and asked.flips(pool[-1:]):
+            return high - 1
         if not proved and (done or expect == "nothing" or (expect == "something" and failed >= PATIENCE)):
             if not asked.flips(pool):
                 return None

@@ -232,7 +232,8 @@ class RunWriter:
             if old != new:
                 was, now = (msgspec.json.encode(value).decode()[:120] for value in (old, new))
                 raise UsageError(
-                    f"`{self.final}` was made with another `{field}` ({was}, now {now}); start a new run with another --out"
+                    f"`{self.final}` was made with another `{field}` ({was}, now {now}); "
+                    "start a new run with another --out"
                 )
 
     def _take_up(self) -> None:

@@ -203,7 +203,7 @@ class _Sink:
 
 
 def _install_record():
-    """Put a stand-in for `reprocheck` into `sys.modules`: `record` works anywhere, installed or not, and loads nothing."""
+    """Put a stand-in for `reprocheck` into `sys.modules`, so that `record` works where it isn't installed, too."""
     sink = _Sink()
     module = type(sys)("reprocheck")
     module.__doc__ = "Stand-in for reprocheck inside a trial."

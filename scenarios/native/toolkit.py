@@ -4,6 +4,7 @@ import ctypes
 import os
 from pathlib import Path
 
+FOLDERS = ("nvidia/*/lib", "lib", "lib64")  # of the wheel nvidia-cublas, of conda, of a toolkit
 VARIABLES = ("SCENARIO_CUDA_TOOLKIT", "CUDA_HOME", "CUDA_PATH")
 
 
@@ -11,7 +12,7 @@ def _cublas() -> Path:
     """The newest `libcublas.so.N` of the toolkit; RuntimeError, in one sentence, if there is none."""
     named = [os.environ[variable] for variable in VARIABLES if os.environ.get(variable)]
     toolkit = Path([*named, "/usr/local/cuda"][0])
-    found = [file for folder in ("lib64", "lib") for file in sorted(toolkit.glob(f"{folder}/libcublas.so.[0-9][0-9]"))]
+    found = [file for folder in FOLDERS for file in sorted(toolkit.glob(f"{folder}/libcublas.so.[0-9][0-9]"))]
     if not found:
         raise RuntimeError(
             f"There is no lib64/libcublas.so.N in `{toolkit}`: let SCENARIO_CUDA_TOOLKIT name a CUDA toolkit's folder."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from reprocheck.store.run import Run
 from tests.conftest import Lab
 
 
-def outputs(lab: Lab, body: str, **options: object) -> tuple[Study, dict[str, Output]]:
+def outputs(lab: Lab, body: str, **options: Any) -> tuple[Study, dict[str, Output]]:
     lab.write(a="", b="", work=body)
     study = lab.check(**options)
     assert study.verdict == "identical", study.headline
@@ -38,7 +39,8 @@ def test_python_values_and_containers(lab: Lab) -> None:
             right: list
         def run():
             return {
-                "int": 3, "big": 2**70, "bool": True, "float": 0.1, "complex": 1j, "none": None, "text": "é", "bytes": b"ab",
+                "int": 3, "big": 2**70, "bool": True, "float": 0.1, "complex": 1j, "none": None,
+                "text": "é", "bytes": b"ab",
                 "nested": {"list": [1.0, (2.0, 3.0)], 4: 5.0}, "point": Point(1.0, 2.0), "pair": Pair(1.0, [2.0]),
                 "array": array.array("f", [1, 2]), "view": memoryview(b"xyz"), "decimal": decimal.Decimal("1.50"),
             }
@@ -103,10 +105,12 @@ def test_numpy(lab: Lab) -> None:
         import numpy as np
         def run():
             base = np.arange(24, dtype=np.float32).reshape(4, 6)
-            dtypes = ["bool", "int8", "uint16", "int64", "uint64", "float16", "float64", "complex64", "complex128", "longdouble"]
+            dtypes = ["bool", "int8", "uint16", "int64", "uint64", "float16", "float64", "complex64", "complex128",
+                      "longdouble"]
             return {
                 **{name: np.arange(3).astype(name) for name in dtypes},
-                "transposed": base.T, "strided": base[::2, ::3], "reversed": base[::-1], "fortran": np.asfortranarray(base),
+                "transposed": base.T, "strided": base[::2, ::3], "reversed": base[::-1],
+                "fortran": np.asfortranarray(base),
                 "zero_dim": np.float64(2.5), "empty": np.empty((3, 0), np.int32), "swapped": base.astype(">f4"),
                 "masked": np.ma.array([1.0, 2.0], mask=[True, False]),
                 "structured": np.array([(1, 2.0)], dtype=[("i", "i4"), ("f", "f8")]),
@@ -141,13 +145,17 @@ def test_torch(lab: Lab) -> None:
             torch.nn.init.ones_(layer.weight)
             optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
             dtypes = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64", "complex32",
-                      "complex64", "complex128", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "uint16"]
+                      "complex64", "complex128", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+                      "uint16"]
             return {
                 **{name: x.to(getattr(torch, name)) for name in dtypes},
-                "transposed": x.T, "expanded": torch.ones(1).expand(4), "scalar": torch.tensor(2.0), "empty": torch.empty(0, 3),
-                "grad": layer.weight, "conj": torch.tensor([1 + 2j]).conj(), "neg": torch.tensor([1 + 2j]).conj().imag,
+                "transposed": x.T, "expanded": torch.ones(1).expand(4), "scalar": torch.tensor(2.0),
+                "empty": torch.empty(0, 3),
+                "grad": layer.weight, "conj": torch.tensor([1 + 2j]).conj(),
+                "neg": torch.tensor([1 + 2j]).conj().imag,
                 "sparse": x.to_sparse(), "csr": x.to_sparse_csr(),
-                "quantised": torch.quantize_per_tensor(x, 0.5, 1, torch.qint8), "state": layer.state_dict(), "model": layer,
+                "quantised": torch.quantize_per_tensor(x, 0.5, 1, torch.qint8),
+                "state": layer.state_dict(), "model": layer,
                 "optimizer": optimizer, "size": x.shape, "kind": x.dtype,
             }
         """,
@@ -158,9 +166,13 @@ def test_torch(lab: Lab) -> None:
     assert stored(study, "expanded") == np.ones(4, np.float32).tobytes()
     assert stored(study, "conj") == np.array([1 - 2j], np.complex64).tobytes()
     assert stored(study, "neg") == np.array([-2], np.float32).tobytes()
-    assert stored(study, "bfloat16") == (np.arange(6, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16).tobytes()
+    assert (
+        stored(study, "bfloat16") == (np.arange(6, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16).tobytes()
+    )
     assert {"sparse.indices", "sparse.values", "csr.crow_indices", "csr.col_indices", "csr.values"} <= set(found)
-    assert {"quantised.int_repr", "quantised.scale", "quantised.zero_point", "state.weight", "model.weight"} <= set(found)
+    assert {"quantised.int_repr", "quantised.scale", "quantised.zero_point", "state.weight", "model.weight"} <= set(
+        found
+    )
     assert found["optimizer.param_groups[0].lr"].dtype == "float64"
     assert found["grad"].python == "torch.nn.Parameter"
 

@@ -145,7 +145,9 @@ class LineTrace:
         names = statement.reads
         for path, leaf, known, cached in self._found(frame, state, names):
             fact = self._fact(leaf, cached)
-            mine = path in statement.sets or any(path.startswith(name + mark) for name in statement.sets for mark in ".[")
+            mine = path in statement.sets or any(
+                path.startswith(name + mark) for name in statement.sets for mark in ".["
+            )
             if mine or known.get(path) != fact:
                 known[path] = fact
                 after[path] = fact
@@ -228,7 +230,8 @@ def _inside(value, names):
             return None
         if name not in there:
             there = next(
-                (there[kind] for kind in ("_parameters", "_buffers", "_modules") if name in (there.get(kind) or ())), None
+                (there[kind] for kind in ("_parameters", "_buffers", "_modules") if name in (there.get(kind) or ())),
+                None,
             )
         if there is None:
             return None

@@ -70,7 +70,10 @@ def test_json_document_keeps_to_its_schema(order_lab: Lab) -> None:
     assert document["schema_version"] == 1
     assert (document["verdict"], document["exit_code"]) == ("order-dependent", 1)
     assert document["subjects"] == ["a", "b"]
-    assert [(arm["order"], arm["effective_order"], arm["group"], arm["trials"], arm["failures"]) for arm in document["orders"]] == [
+    assert [
+        (arm["order"], arm["effective_order"], arm["group"], arm["trials"], arm["failures"])
+        for arm in document["orders"]
+    ] == [
         (["a", "b"], ["a", "b"], "A", 5, 0),
         (["b", "a"], ["b", "a"], "B", 5, 0),
     ]
@@ -193,7 +196,9 @@ def test_python_of_another_environment_needs_nothing_of_ours(order_lab: Lab, tmp
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     python = tmp_path / "bare" / "bin" / "python"
 
-    done = reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "--python", str(python), "-q", "--no-explain")
+    done = reprocheck(
+        order_lab, "run", "work.py::run", "--imports", "a,b", "--python", str(python), "-q", "--no-explain"
+    )
 
     assert done.returncode == 1, done.stderr
     assert str(python) in done.stdout
@@ -209,6 +214,10 @@ def test_help_names_every_command(lab: Lab) -> None:
 def test_import_is_light(lab: Lab) -> None:
     code = "import sys, reprocheck; print(sorted({'numpy', 'click', 'rich', 'msgspec'} & set(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "[]\n"

@@ -55,7 +55,7 @@ def start(python: str, folder: Path, *, capture: bool) -> tuple[list[str], list[
         cwd=str(folder),
         environment=environment,
     )
-    texts = []
+    texts: list[bytes] = []
 
     def keep(raw: RawRecord, place: Path) -> Record:
         texts.extend((place / "arrays" / output.file).read_bytes() for output in raw.outputs)
@@ -123,7 +123,8 @@ def lab_folder(tmp_path: Path) -> Path:
     (tmp_path / "outputs.py").write_text("owner = 'users'\n")
     (tmp_path / "trial.py").write_text("owner = 'users'\n")
     (tmp_path / "work.py").write_text(
-        "import json, outputs, trial\ndef run():\n    open('names', 'w').write(json.dumps(outputs.owner))\n    return 1\n"
+        "import json, outputs, trial\n"
+        "def run():\n    open('names', 'w').write(json.dumps(outputs.owner))\n    return 1\n"
     )
     job = Job(
         target=Target(text="work.py::run", kind="function", path=str(tmp_path / "work.py"), name="run"),

@@ -259,7 +259,7 @@ tolerances = st.builds(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(case=cases(), tolerance=tolerances)
 def test_agrees_with_the_plain_comparison(case: Case, tolerance: Tolerance) -> None:
     found = case.compare(tolerance)
@@ -291,7 +291,7 @@ def test_agrees_with_the_plain_comparison(case: Case, tolerance: Tolerance) -> N
         assert found.mean_abs == pytest.approx(mean, rel=1e-12)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(case=cases())
 def test_what_passes_at_names_really_passes_and_nothing_smaller_does(case: Case) -> None:
     check_passes_at(case.compare, case.name)

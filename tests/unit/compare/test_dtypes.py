@@ -83,3 +83,16 @@ def test_storage_that_other_programs_write(
 def test_storage_that_cannot_be_what_it_says(code: str, shape: tuple[int, ...], name: str | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         from_storage(code, shape, name)
+
+
+def test_the_worker_writes_what_the_table_says() -> None:
+    leaves = pytest.importorskip("reprocheck.worker.leaves")
+    for entry in (*TABLE.values(), lookup("datetime64[ns]"), lookup("timedelta64[3s]")):
+        assert entry is not None
+        if entry.name == "binary128":
+            continue  # only on machines whose long double it is
+        shape = (5,) if entry.kind == "text" else (5, 7)
+        leaf = leaves.Leaf(entry.name, shape, b"", "")
+        assert (leaf.stored, leaf.stored_shape) == (entry.code, (*shape, *entry.axes)), entry.name
+        named = entry.name if leaf.dtype != leaf.plain_dtype else None
+        assert from_storage(leaf.stored, leaf.stored_shape, named) == (entry, shape)
