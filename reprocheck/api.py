@@ -95,7 +95,7 @@ def check(
         python=python,
         cwd=str(here),
         environment=base,
-        env=dict(settings.env),
+        env={**(_pytest_variables(base) if place.kind == "pytest" else {}), **settings.env},
         seed=settings.seed,
         timeout=settings.timeout,
         argv=tuple(argv),
@@ -132,6 +132,7 @@ def check(
         environment=_environment_facts(job),
         command=tuple(command),
         version=_version(),
+        notes=_notes(),
     )
     folder = _folder(out, resume=resume, here=here, target=place)
     with RunWriter(folder, spec, resume=resume) as writer:
@@ -142,10 +143,23 @@ def check(
     return study
 
 
+def _notes() -> tuple[str, ...]:
+    """What this machine cannot show."""
+    if len(os.sched_getaffinity(0)) == 1:
+        return ("one core: differences that come from the number of threads cannot show here",)
+    return ()
+
+
 def _version() -> str:
     from reprocheck import __version__
 
     return __version__
+
+
+def _pytest_variables(base: Mapping[str, str]) -> dict[str, str]:
+    """What the user tells pytest by variables; a trial starts without those of a pytest that runs around it."""
+    names = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    return {name: base[name] for name in names if name in base}
 
 
 def _knobs(options: dict[str, Any]) -> dict[str, Any]:

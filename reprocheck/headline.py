@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reprocheck.model import Arm, Study
+from reprocheck.model import Arm, Study, Suite, TestDifference
 
-__all__ = ["headline", "order_text"]
+__all__ = ["headline", "order_text", "outcomes_text"]
 
 
 def order_text(order: tuple[str, ...]) -> str:
@@ -15,6 +15,8 @@ def order_text(order: tuple[str, ...]) -> str:
 def headline(study: Study) -> str:
     """One line: verdict, what differs between which orders, and how sure that is."""
     arms = [arm for arm in study.orders if not arm.presence and arm.same_as is None]
+    if study.suite is not None and not any(arm.failures for arm in arms):
+        return f"{study.verdict}: {_suite(study, study.suite, arms)}"
     telling = {
         "identical": _identical,
         "within-tolerance": _within_tolerance,
@@ -62,6 +64,34 @@ def _order_dependent(study: Study, arms: list[Arm]) -> str:
     text = f"{_differing(study)} between `{order_text(other.order)}` and `{order_text(first.order)}`"
     how = "; stable within each order" if study.noise.stable else ", beyond the noise between identical runs"
     return f"{text}{how} ({_evidence(study, arms)})"
+
+
+def _suite(study: Study, suite: Suite, arms: list[Arm]) -> str:
+    """Test by test, the worst one named."""
+    tests = _count(suite.tests, "test")
+    if not suite.differing:
+        return f"{tests} with equal outcomes and recorded values in {_count(len(arms), 'order')} ({_runs(arms)})"
+    worst = suite.differing[0]
+    text = f"{len(suite.differing)} of {tests} differ, as `{worst.test}`: {outcomes_text(worst)}"
+    if study.verdict in ("noisy", "inconclusive", "within-tolerance"):
+        text += f"; {worst.reason}"
+    return f"{text} ({_evidence(study, arms)})"
+
+
+def outcomes_text(test: TestDifference) -> str:
+    """What a test did in which order: `passed in a,b; failed in b,a`."""
+    orders: dict[str, list[str]] = {}
+    for order, outcomes in test.orders.items():
+        total = sum(outcomes.values())
+        told = " or ".join(
+            name if count == total else f"{name} ({count} of {total})" for name, count in outcomes.items()
+        )
+        orders.setdefault(told or "not run", []).append(f"`{order}`")
+    if len(orders) > 1:
+        return "; ".join(f"{told} in {', '.join(names)}" for told, names in orders.items())
+    told = next(iter(orders), "")
+    values = ", ".join(test.outputs[:3]) + (", …" if len(test.outputs) > 3 else "")
+    return f"{told} in every order, {f'recording another {values}' if values else 'with another text'}"
 
 
 def _differing(study: Study) -> str:

@@ -81,7 +81,7 @@ def prepare(where: torch.device) -> tuple[Any, dict[str, Any]]:
     system = raw[:512] @ raw[:512].T / FEATURES + xp.eye(512, dtype=xp.float32)
     right = raw[512:1024]
     solution = xp.linalg.solve(system, right)
-    assert float(xp.abs(system @ solution - right).max()) < 1e-3
+    assert float(xp.abs(system @ solution - right).max()) < 2e-2
     assert float(xp.abs(white.T @ white / (SAMPLES - 1) - xp.eye(FEATURES)).max()) < 0.05
     return white, {
         "product": mixed,
@@ -103,7 +103,7 @@ def gemm(data: Tensor) -> dict[str, Tensor]:
     b = a.mT.contiguous()
     exact = a.double() @ b.double()
     out = {"float64": exact, "float32": a @ b, "bfloat16": a.bfloat16() @ b.bfloat16()}
-    kit.assert_close("float32 product", out["float32"], exact, 1e-5)
+    kit.assert_close("float32 product", out["float32"], exact, kit.rounding(data.device))
     kit.assert_close("bfloat16 product", out["bfloat16"], exact, 2e-2)
     if data.is_cuda:
         before = torch.backends.cuda.matmul.allow_tf32

@@ -24,6 +24,7 @@ __all__ = [
     "from_torch",
     "main",
     "measured",
+    "rounding",
     "same_bits",
     "stopwatch",
     "sync",
@@ -104,6 +105,18 @@ def assert_close(what: str, got: torch.Tensor, want: torch.Tensor, tolerance: fl
     """Assert that the largest error, relative to the largest wanted magnitude, is within `tolerance`."""
     error = (got.double() - want.double()).abs().max() / want.double().abs().max().clamp_min(1e-300)
     assert error <= tolerance, f"{what}: relative error {error:.3g}, allowed {tolerance:.3g}"
+
+
+def rounding(where: torch.device) -> float:
+    """Relative error to allow float32 products on `where`: 2e-5, or 5e-3 where a GPU rounds their inputs to TF32.
+
+    Found out by trying, since several settings of torch decide it and reading one of them may raise when another was
+    used: 1 + 2⁻¹² survives a product with the identity in float32, and not with TF32's ten bits.
+    """
+    if where.type != "cuda":
+        return 2e-5
+    number = torch.full((256, 256), 1 + 2**-12, device=where)
+    return 2e-5 if torch.equal(number @ torch.eye(256, device=where), number) else 5e-3
 
 
 def sync(where: torch.device) -> None:

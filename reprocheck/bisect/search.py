@@ -253,7 +253,8 @@ def _escape(low: int, high: int) -> Iterator[int]:
     middle = (low + high) // 2
     reach = high - low
     near = {0}
-    yield middle
+    if middle > low:
+        yield middle
     distance = 1
     while distance < reach:
         for index in (middle - distance, middle + distance):

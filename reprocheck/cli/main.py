@@ -17,6 +17,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS = {
     "run": "Run a workload under every import order and give the verdict.",
+    "pytest": "Run a whole test suite under every import order, unchanged, and compare test by test.",
     "diff": "Compare two runs, two records or two files of arrays.",
     "state": "Show what is captured after each import, for one order or two side by side.",
     "list": "List scenarios and past runs.",
@@ -28,10 +29,10 @@ COMMANDS = {
 class _Lazy(click.Group):
     """Loads a command's module when it is asked for: `reprocheck --help` must not wait for numpy."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"reprocheck.cli.{cmd_name}").command

@@ -11,7 +11,7 @@ import click
 
 from reprocheck.cli.outputs import FORMATS, split_output, write_outputs
 from reprocheck.errors import UsageError
-from reprocheck.model import Study
+from reprocheck.model import Study, Target
 
 __all__ = ["command"]
 
@@ -61,9 +61,7 @@ def command(targets: tuple[str, ...], format_: str, output: tuple[str, ...], col
     files = [split_output(text) for text in output]
     if len(targets) > 1 and options["out"] is not None:
         raise UsageError("--out names one folder, but several targets were given; leave it out or run them one by one")
-    studies = [
-        _one(target, color=color, format_=format_, many=len(targets) > 1, options=dict(options)) for target in targets
-    ]
+    studies = [one_study(target, command=_command(target), options=dict(options)) for target in targets]
     write_outputs(studies, format_, files, color=color)
     sys.exit(exit_status(studies, exit_zero=options["exit_zero"], bisect_exit=options["bisect_exit"]))
 
@@ -80,7 +78,8 @@ def exit_status(studies: list[Study], *, exit_zero: bool, bisect_exit: bool) -> 
     return status
 
 
-def _one(target: str, *, color: str, format_: str, many: bool, options: dict[str, Any]) -> Study:
+def one_study(target: str | Target, *, command: list[str], options: dict[str, Any]) -> Study:
+    """The study of one target with the command line's options; progress goes to stderr."""
     from reprocheck.api import check
     from reprocheck.report.progress import progress_for
 
@@ -91,9 +90,8 @@ def _one(target: str, *, color: str, format_: str, many: bool, options: dict[str
     quiet = options.pop("quiet")
     for name in ("exit_zero", "bisect_exit", "no_explain"):
         options.pop(name)
-    del color, format_, many
     with progress_for(quiet=quiet) as progress:
-        progress.title(f"{target}")
+        progress.title(target if isinstance(target, str) else target.text)
         return check(
             target,
             imports,
@@ -102,7 +100,7 @@ def _one(target: str, *, color: str, format_: str, many: bool, options: dict[str
             resume=options.pop("resume"),
             argv=options.pop("argv"),
             progress=progress,
-            command=_command(target),
+            command=command,
             env=env or None,
             observer=observer,
             outputs=list(options.pop("outputs")) or None,
@@ -128,8 +126,13 @@ def _variables(items: tuple[str, ...]) -> dict[str, str]:
 
 def _command(target: str) -> list[str]:
     """What the user typed, for one target, without what must not be repeated (`--out`, `--resume`)."""
-    words = ["reprocheck", "run", target]
     typed = sys.argv[2:] if sys.argv[1:2] == ["run"] else []
+    return ["reprocheck", "run", target, *repeatable(typed)]
+
+
+def repeatable(typed: list[str]) -> list[str]:
+    """The options among the words typed, without those of which a second run wants others."""
+    words = []
     skip = False
     for index, word in enumerate(typed):
         if skip:

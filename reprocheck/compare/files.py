@@ -30,6 +30,8 @@ def open_file(path: Path) -> Mapping[str, Source]:
         raise UsageError(f"{path} is a folder; name a .safetensors, .npz or .npy file.")
     if not path.exists():
         raise UsageError(f"{path} does not exist; name a .safetensors, .npz or .npy file.")
+    if not path.is_file():  # opening a pipe or a device would block or act
+        raise UsageError(f"{path} is not a regular file; name a .safetensors, .npz or .npy file.")
     match path.suffix.lower():
         case ".safetensors":
             file = read_header(path)

@@ -73,13 +73,19 @@ def judge_suite(
         for name, found in differing.items()
     }
     trials = judge(
-        {order: ["ok" if r.failure is None else r.failure.signature for r in records] for order, records in runs.items()},
+        {
+            order: ["ok" if r.failure is None else r.failure.signature for r in records]
+            for order, records in runs.items()
+        },
         frozenset(r.failure.signature for records in runs.values() for r in records if r.failure is not None),
         within_tolerance=False,
     )
     suite = Suite(
         tests=len([name for name in names if name]),
-        differing=tuple(_difference(name, judged[name], tests, rows, objects) for name in differing),
+        differing=tuple(
+            _difference(name, judged[name], tests, rows, objects)
+            for name in sorted(judged, key=lambda n: _rank(judged[n]))
+        ),
         failing=tuple(name for name in names if name not in differing and _outcome_in(name, tests, objects) in FAILED),
     )
     return SuiteView(suite=suite, judgement=_overall(trials, judged, len(suite.differing), suite.tests))
@@ -119,7 +125,9 @@ def _keys(
     return found
 
 
-def _judge_test(found: Mapping[Order, Sequence[object]], failed: frozenset[object], *, within: bool, alpha: float) -> Judgement:
+def _judge_test(
+    found: Mapping[Order, Sequence[object]], failed: frozenset[object], *, within: bool, alpha: float
+) -> Judgement:
     letters: dict[object, str] = {}
     for keys in found.values():
         for key in keys:
@@ -185,6 +193,11 @@ def _difference(
     )
 
 
+def _rank(judgement: Judgement) -> tuple[int, float]:
+    """Sort key: the worst verdict first, and of those the best founded."""
+    return _RANK.index(judgement.verdict), judgement.permutation.p_value if judgement.permutation else 1.0
+
+
 def _overall(trials: Judgement, judged: Mapping[str, Judgement], differing: int, total: int) -> Judgement:
     """The trials' own judgement if trials died, else that of the worst test."""
     found = list(judged.values())
@@ -192,7 +205,7 @@ def _overall(trials: Judgement, judged: Mapping[str, Judgement], differing: int,
         found.append(trials)
     if not found:
         return trials
-    worst = min(found, key=lambda item: (_RANK.index(item.verdict), -(item.permutation.p_value if item.permutation else 1)))
+    worst = min(found, key=_rank)
     reason = worst.reason if worst is trials else f"{differing} of {total} tests differ; of the worst: {worst.reason}"
     return msgspec.structs.replace(
         worst, reason=reason, stable=all(item.stable for item in found), settled=all(item.settled for item in found)

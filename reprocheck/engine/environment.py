@@ -48,7 +48,9 @@ def user_environment() -> dict[str, str]:
 
 def trial_environment(base: Mapping[str, str], changes: Mapping[str, str | None]) -> TrialEnvironment:
     """`base` without what never belongs into a trial, with the hash seed pinned, then `changes` (None removes)."""
-    dropped = sorted(name for name in base if name.startswith(DROPPED_PREFIXES) or name in DROPPED_NAMES)
+    dropped = sorted(
+        name for name in base if name.startswith(DROPPED_PREFIXES) or name in DROPPED_NAMES if name not in changes
+    )
     variables = {name: value for name, value in base.items() if name not in dropped}
     pinned = {name: value for name, value in PINNED.items() if name not in variables and name not in changes}
     variables.update(pinned)

@@ -37,7 +37,7 @@ class Gate:
 
     @contextlib.contextmanager
     def passing(self, stop: threading.Event) -> Iterator[None]:
-        """Wait for a slot and the exclusive locks, and hold them. Raises `HarnessError` when `stop` is set meanwhile."""
+        """Wait for a slot and the exclusive locks, and hold them; `HarnessError` when `stop` is set meanwhile."""
         with contextlib.ExitStack() as held:
             for name in self._exclusive:
                 held.enter_context(self._first([name], stop))

@@ -68,8 +68,14 @@ def _study(study: Study, console: Console) -> None:
     console.print()
     _facts(study, console)
     _groups(study, console)
-    if any(output.differs for output in study.outputs):
-        _outputs(study.outputs, study.verdict, console)
+    outputs = study.outputs
+    if study.suite is not None:
+        from reprocheck.report.suite import print_suite, recorded
+
+        print_suite(study.suite, console)
+        outputs = recorded(outputs)
+    if any(output.differs for output in outputs):
+        _outputs(outputs, study.verdict, console)
     _failures(study, console)
     _states("what differs in the state, group against group", study.state_differences, console)
     _states("hazards: same outputs, but the state differs between orders", study.hazards, console)

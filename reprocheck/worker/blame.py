@@ -204,12 +204,16 @@ def _trace(frame, _event, _):
             _look(_state["last"] or Site())
             return _lines
         return None
-    if not _state["depth"] or owner.startswith(_OWN):
-        return None
+    return _lines if _state["depth"] and _watched(frame) else None
+
+
+def _watched(frame):
+    """False for our own frames and for libraries': how they carry out what they were asked for is not the question."""
+    owner = frame.f_globals.get("__name__") or ""
     root = owner.partition(".")[0]
-    if root not in _state["roots"] and (root in _LIBRARIES or root in standard()):
-        return None  # how a library carries out what it was asked for is not the question
-    return _lines
+    if owner.startswith(_OWN):
+        return False
+    return root in _state["roots"] or not (root in _LIBRARIES or root in standard())
 
 
 def _lines(frame, event, _):
@@ -223,5 +227,7 @@ def _lines(frame, event, _):
             _state["last"] = None
         else:
             back = frame.f_back
+            while back is not None and not _watched(back):
+                back = back.f_back
             _state["last"] = Site(back.f_code.co_filename, back.f_lineno, _executing(back)) if back else None
     return _lines

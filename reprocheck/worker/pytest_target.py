@@ -160,13 +160,13 @@ class Plugin:
         for name in INI:
             parser.addini(name, "Of no effect in a trial")
 
-    def pytest_cmdline_parse(self, pluginmanager, args):
+    def pytest_cmdline_parse(self):
         """(wrapper) Keep why pytest could not be configured."""
         self._keep_refusal((yield))
 
-    def pytest_load_initial_conftests(self, early_config, parser, args):
+    def pytest_load_initial_conftests(self, early_config, args):
         """Make trials alike, whatever plugins there are."""
-        more = ["--basetemp=" + self._folder + "/tmp", "--color=no"]
+        more = ["--basetemp=%s/basetemp" % self._folder, "--color=no"]
         for name, arguments in CALM.items():
             if early_config.pluginmanager.hasplugin(name):
                 more += arguments
@@ -190,7 +190,7 @@ class Plugin:
         """Make the marker known."""
         config.addinivalue_line("markers", MARKER)
 
-    def pytest_sessionstart(self, session):
+    def pytest_sessionstart(self):
         """Take back what pytest's own faulthandler plugin took: a crash's stack goes into the trial's folder."""
         self._own_crash_file()
 
@@ -217,7 +217,7 @@ class Plugin:
         elif report.failed:
             self._error = self._error or TestFailed("the test's module could not be collected", report.longreprtext)
 
-    def pytest_exception_interact(self, node, call, report):
+    def pytest_exception_interact(self, call, report):
         """Keep the first exception of a single test, and ours of any."""
         error = call.excinfo.value
         if isinstance(error, (outputs.Unsupported, outputs.StorageError)):
@@ -229,7 +229,7 @@ class Plugin:
         """A fault in pytest or one of its plugins."""
         self._error = self._error or TestFailed(excinfo.value, str(excrepr))
 
-    def pytest_runtest_logstart(self, nodeid, location):
+    def pytest_runtest_logstart(self, nodeid):
         """A test begins."""
         self._lines.write("test", name=nodeid)
         self._reports = []
@@ -240,7 +240,7 @@ class Plugin:
         """A phase of a test ended."""
         self._reports.append(report)
 
-    def pytest_runtest_logfinish(self, nodeid, location):
+    def pytest_runtest_logfinish(self, nodeid):
         """A test ended."""
         self._tests += 1
         self._sink.prefix = ""

@@ -122,30 +122,18 @@ class _Own:
 
 def _where(value, attribute, own):
     """Where a callable comes from, or None if that is not worth telling."""
-    for _ in range(8):
-        if type(value) in (staticmethod, classmethod):
-            value = value.__func__
-        elif type(value) is property:
-            value = value.fget
-        elif getattr(type(value), "__name__", "") == "method":
-            value = value.__func__
-        else:
-            wrapped = _through(value)
-            if wrapped is None:
-                break
-            value = wrapped
+    value = _unwrapped(value)
     kind = type(value)
     if kind is _FUNCTION:
         if own.file(value.__code__.co_filename, value.__globals__):
             return None
-        module = value.__globals__.get("__name__") or "?"
-        label = getattr(value, "__name__", "?")
+        module, label = value.__globals__.get("__name__") or "?", value.__name__
         text = "%s.%s (%s:%d)" % (module, value.__qualname__, value.__code__.co_filename, value.__code__.co_firstlineno)
     elif issubclass(kind, type):  # not `isinstance`, which asks a lazy object for its `__class__`
         module, label = value.__module__, value.__name__
         if own.module(module) or own.lent(module):
             return None
-        text = "%s.%s" % (module, getattr(value, "__qualname__", label))
+        text = "%s.%s" % (module, value.__qualname__)
     elif kind is _BUILTIN or not callable(value):
         return None
     else:
@@ -153,15 +141,29 @@ def _where(value, attribute, own):
         if own.module(module) or module == "typing":
             return None
         text = "%s.%s object" % (module, kind.__qualname__)
-        inner = value.func if kind.__name__ == "partial" and module == "functools" else None
-        if type(inner) is _FUNCTION:
-            text += " of %s.%s (%s:%d)" % (
-                *(inner.__globals__.get("__name__"), inner.__qualname__),
-                *(inner.__code__.co_filename, inner.__code__.co_firstlineno),
-            )
     # `from typing import cast` is no replacement of `torch.cast`.
-    imported = label == attribute and ((module or "").partition(".")[0] in standard() or own.lent(module))
+    imported = label == attribute and (module.partition(".")[0] in standard() or own.lent(module))
     return None if imported else text
+
+
+def _unwrapped(value):
+    """The function inside methods, partials and the standard library's wrappers (`lru_cache`, `contextmanager`)."""
+    for _ in range(8):
+        kind = type(value)
+        inner = None
+        if kind in (staticmethod, classmethod) or kind.__name__ == "method":
+            inner = value.__func__
+        elif kind is property:
+            inner = value.fget
+        elif kind is _FUNCTION:
+            if value.__globals__.get("__name__") in _DECORATORS:
+                inner = value.__dict__.get("__wrapped__")
+        elif kind.__module__ == "functools":
+            inner = getattr(value, "func", None) or getattr(value, "__wrapped__", None)
+        if inner is None:
+            break
+        value = inner
+    return value
 
 
 def definition(value):
@@ -169,17 +171,6 @@ def definition(value):
     code = getattr(value, "__code__", None)
     where = " (%s:%d)" % (code.co_filename, code.co_firstlineno) if code is not None else ""
     return "%s.%s%s" % (getattr(value, "__module__", "?"), getattr(value, "__qualname__", "?"), where)
-
-
-def _through(value):
-    """What a wrapper of the standard library (`lru_cache`, `contextmanager`) wraps, or None."""
-    wrapped = None
-    if type(value) is _FUNCTION:
-        if value.__globals__.get("__name__") in _DECORATORS:
-            wrapped = value.__dict__.get("__wrapped__")
-    elif type(value).__module__ == "functools":
-        wrapped = getattr(value, "__wrapped__", None)
-    return wrapped
 
 
 _names: set[str] = set()

@@ -34,14 +34,10 @@ class _Trace:
         self._sink.write({"k": "trace", "version": VERSION, "modes": list(modes), "libraries": versions})
         own = Own(job)
         self._parts = []
-        if "ops" in modes or "kernels" in modes:
-            from .calls import CallTrace
+        if "ops" in modes and "torch" in sys.modules:
+            from .ops import OpTrace
 
-            self._parts.append(CallTrace(own, self._sink, _Off(), self._op if "op" in self._keep else None))
-            if "torch" in sys.modules:
-                from .ops import OpTrace
-
-                self._parts.append(OpTrace(own, self._sink))
+            self._parts.append(OpTrace(own, self._sink, _Off(), self._op if "op" in self._keep else None))
         if "lines" in modes:
             from .lines import LineTrace
 
@@ -58,6 +54,11 @@ class _Trace:
     def _line(self, number, path, leaf):
         if [number, path] == list(self._keep["line"]):
             sys.modules["reprocheck"].record(KEPT + "line", leaf)
+
+    def _op(self, number, side, tensors):
+        if number == self._keep["op"]:
+            for index, tensor in enumerate(tensors):
+                sys.modules["reprocheck"].record("%s%s[%d]" % (KEPT, side, index), tensor)
 
 
 class _Off:

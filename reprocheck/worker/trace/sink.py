@@ -23,6 +23,7 @@ class Sink:
         self._sites = {}
         self._waiting = []
         self._records = []
+        self._numbers = 0
         self.count = 0
         self.full = False
 
@@ -49,6 +50,11 @@ class Sink:
         self._records.append(record)
         if len(self._records) >= _BATCH:
             self.flush()
+
+    def number(self):
+        """The number of the operator that begins now."""
+        self._numbers += 1
+        return self._numbers - 1
 
     def note(self, text, **fields):
         """Something the reader of the trace has to know; each text once is enough."""

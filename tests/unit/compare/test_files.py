@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -105,6 +106,8 @@ def refused(path: Path, *words: str) -> None:
 def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:
     refused(tmp_path, "folder")
     refused(tmp_path / "missing.npz", "does not exist")
+    os.mkfifo(tmp_path / "pipe.npy")
+    refused(tmp_path / "pipe.npy", "regular file")
     (tmp_path / "x.txt").write_text("1")
     refused(tmp_path / "x.txt", "not a .safetensors, .npz or .npy file")
 

@@ -64,7 +64,9 @@ def test_three_groups() -> None:
 
 
 def test_no_simple_rule_gives_the_best_short_list() -> None:
-    known = {order: "AB"[sum(a > b for i, a in enumerate(order) for b in order[i:]) % 2] for order in all_orders("abcd")}
+    known = {
+        order: "AB"[sum(a > b for i, a in enumerate(order) for b in order[i:]) % 2] for order in all_orders("abcd")
+    }
 
     rules = fit(known)
 

@@ -97,7 +97,11 @@ def test_what_follows_from_a_culprit_is_no_culprit() -> None:
     simulated = World([frozenset([0]), frozenset([3, 5])], partial=False)
 
     answer = find_culprits(
-        range(8), simulated.outcome, good="good", bad="bad", follows=lambda members: frozenset({3, 5} if members == (0,) else ())
+        range(8),
+        simulated.outcome,
+        good="good",
+        bad="bad",
+        follows=lambda members: frozenset({3, 5} if members == (0,) else ()),
     )
 
     assert [item.members for item in answer.found] == [(0,)]

@@ -1,0 +1,91 @@
+"""Interventions: changes that a trial is asked to make to its own state, at a moment that is asked for.
+
+An action is a dict: `do` (the verb), `at` (`t0`, `before:MODULE`, `after:SUBJECT`, `t2`, `workload`), `id` (whose it is,
+given back in the report), and what the verb needs. Every action leaves one line `action` in the record with `ok`, and
+either what it found (`was`, `now`, …) or the `error`: an action that could not be carried out never fails the trial,
+because then its outcome would say nothing.
+
+This module obeys the strict import rule. A verb's module is loaded when its first action is due.
+"""
+
+import sys
+
+__all__ = ["Actions"]
+
+_VERBS = {
+    "address": "pins",
+    "blame": "looking",
+    "clock": "pins",
+    "entropy": "pins",
+    "env": "process",
+    "fp": "floating",
+    "import": "looking",
+    "load": "libraries",
+    "local": "libraries",
+    "look": "looking",
+    "patch": "patches",
+    "rng": "generators",
+    "set": "settings",
+    "threads": "threads",
+    "watch": "looking",
+}
+
+
+class Actions:
+    """All actions of one trial."""
+
+    def __init__(self, actions, lines):
+        """Sort them by moment; `lines` is the record under way."""
+        self._lines = lines
+        self._due = {}
+        self.kept = {}
+        for action in actions:
+            self._due.setdefault(action["at"], []).append(action)
+        awaited = {moment[7:] for moment in self._due if moment.startswith("before:")}
+        if awaited:
+            sys.meta_path.insert(0, _Herald(awaited, self.at))
+
+    def at(self, when):
+        """Carry out what is due at `when`, once. At `workload`, report what never became due."""
+        for action in self._due.pop(when, ()):
+            self._carry_out(action, when)
+        if when == "workload":
+            for moment in list(self._due):
+                for action in self._due.pop(moment):
+                    self._report(action, moment, ok=False, error="this moment never came")
+
+    def kept_by(self, verb):
+        """A dict in which the actions of one verb leave things for one another."""
+        return self.kept.setdefault(verb, {})
+
+    def _carry_out(self, action, when):
+        try:
+            found = _verb(action["do"])(action, self) or {}
+        except Exception as error:
+            self._report(action, when, ok=False, error="%s: %s" % (type(error).__name__, error))
+            return
+        self._report(action, when, **{"ok": True, **found})
+
+    def _report(self, action, when, **fields):
+        self._lines.write("action", **{"do": action["do"], "when": when, "id": action.get("id"), **fields})
+
+
+class _Herald:
+    """Stands first in `sys.meta_path` and finds nothing: it only says which module's import is about to begin."""
+
+    def __init__(self, awaited, tell):
+        self._awaited = awaited
+        self._tell = tell
+
+    def find_spec(self, name, path=None, target=None):
+        """None, always."""
+        del path, target
+        if name in self._awaited:
+            self._awaited.discard(name)
+            self._tell("before:" + name)
+
+
+def _verb(name):
+    module = __name__ + "." + _VERBS[name]
+    __import__(module)
+    return getattr(sys.modules[module], name if name != "import" else "import_")
