@@ -2,17 +2,19 @@
 
 import sys
 
-from ..snapshot.patches import definition, locate
+from ..snapshot.patches import foreign, locate
 
 __all__ = ["patch"]
 
+_FUNCTION = type(lambda: None)
+
 
 def patch(action, actions):
-    """In the place `namespace`.`name`: `remember` what is there, put the `original` back, or put what `definition` names.
+    """In the place `namespace`.`name`: `remember` what is there, put the `original` back, or the `replacement` in.
 
-    The original is what was remembered; failing that, a function of this name in the namespace's own package. A
-    replacement is looked up by its definition (`module.qualname (file:line)`), first by name, then among all functions
-    alive.
+    The original is what was remembered; failing that, a function of this name in the namespace's own package. The
+    replacement is looked up by its `definition` (`module.qualname (file:line)`, as in a snapshot), first by name, then
+    among all functions alive.
     """
     namespace, name = action["namespace"], action["name"]
     kept = actions.kept_by("patch")
@@ -20,27 +22,28 @@ def patch(action, actions):
     if action["mode"] == "remember":
         if owner is not None and name in vars(owner):
             kept[namespace, name] = vars(owner)[name]
-        return {"now": _told(owner, name)}
+        return {"now": _shown(owner, namespace, name)}
     if owner is None:
         raise LookupError("%s is not loaded" % namespace)
-    was = _told(owner, name)
+    was = _shown(owner, namespace, name)
     if action["mode"] == "original":
-        value = kept.get((namespace, name), kept)
-        if value is kept:
-            value = _original(namespace, name, vars(owner).get(name))
-        wanted = None
+        if was != "own":
+            found = (namespace, name) in kept
+            setattr(owner, name, kept[namespace, name] if found else _original(namespace, name, vars(owner)[name]))
+        wanted = "own"
     else:
-        value = _defined(action["definition"])
         wanted = action["definition"]
-    setattr(owner, name, value)
-    now = _told(owner, name)
-    return {"was": was, "now": now, "ok": now == wanted if wanted else now != was or vars(owner)[name] is value}
+        if was != wanted:
+            setattr(owner, name, _defined(wanted))
+    now = _shown(owner, namespace, name)
+    return {"was": was, "now": now, "ok": now == wanted}
 
 
-def _told(owner, name):
+def _shown(owner, namespace, name):
+    """The snapshot's word for what is in a place: a definition, `own` for the package's own function, `absent`."""
     if owner is None or name not in vars(owner):
         return "absent"
-    return definition(vars(owner)[name])
+    return foreign(owner, namespace).get(name, "own")
 
 
 def _original(namespace, name, replacement):
@@ -57,22 +60,23 @@ def _original(namespace, name, replacement):
     raise LookupError("the original of %s.%s is not to be found" % (namespace, name))
 
 
+def _definition(function):
+    code = function.__code__
+    module = function.__globals__.get("__name__") or "?"
+    return "%s.%s (%s:%d)" % (module, function.__qualname__, code.co_filename, code.co_firstlineno)
+
+
 def _defined(text):
-    path = text.partition(" ")[0]
-    parts = path.split(".")
+    parts = text.partition(" ")[0].split(".")
     for end in range(len(parts) - 1, 0, -1):
-        module = sys.modules.get(".".join(parts[:end]))
-        if module is None:
-            continue
-        value = module
+        value = sys.modules.get(".".join(parts[:end]))
         for part in parts[end:]:
             value = vars(value).get(part) if hasattr(value, "__dict__") else None
-        if value is not None and definition(value) == text:
+        if type(value) is _FUNCTION and _definition(value) == text:
             return value
     import gc
 
-    function = type(_told)
     for value in gc.get_objects():
-        if type(value) is function and definition(value) == text:
+        if type(value) is _FUNCTION and _definition(value) == text:
             return value
     raise LookupError("%s does not exist in this process" % text)
