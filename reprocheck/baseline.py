@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reprocheck.compare.dtypes import DType
-from reprocheck.compare.groups import select_outputs
+from reprocheck.compare.dtypes import DType, lookup
 from reprocheck.compare.numbers import part_bits
 from reprocheck.compare.source import Source
 from reprocheck.errors import UsageError
@@ -84,6 +83,7 @@ def baseline_of(check: str, study: Study, run: Run) -> Baseline:
     own = [record for record in records if record.effective_order in reference.orders] or records
     record = next((item for item in own if item.snapshots), own[0])
     environment = _environment(record)
+    compared = {row.name for row in study.outputs}
     return Baseline(
         check=check,
         workload=study.workload,
@@ -91,11 +91,7 @@ def baseline_of(check: str, study: Study, run: Run) -> Baseline:
         reprocheck_version=study.reprocheck_version,
         fingerprint=_digest(environment),
         environment=environment,
-        outputs={
-            output.name: _output(output, run.objects)
-            for output in select_outputs(record, [row.name for row in study.outputs])
-            or record.outputs
-        },
+        outputs={output.name: _output(output, run.objects) for output in record.outputs if output.name in compared},
     )
 
 
@@ -153,8 +149,6 @@ def _difference(ours: BaselineOutput, theirs: BaselineOutput, tolerance: Toleran
 def _close(ours: float, theirs: float, key: str, dtype: str, tolerance: Tolerance) -> bool:
     if key in ("nan", "inf"):
         return ours == theirs
-    from reprocheck.compare.dtypes import lookup
-
     known = lookup(dtype)
     # A unit in the last place, as a relative distance.
     ulp = tolerance.ulp * 2.0**-known.form.mantissa if known is not None and known.form is not None else 0.0
@@ -215,8 +209,3 @@ def _values(dtype: DType, rows: NDArray[np.uint8]) -> NDArray[np.float64] | None
         return None
     decoded = dtype.form.decode(part_bits(dtype, rows))
     return None if decoded is None else decoded.astype(np.float64).reshape(-1)
-
-
-def changed_files(written: Sequence[tuple[Path, str, str]]) -> list[str]:
-    """Lines for people: each file with its old and its new digest."""
-    return [f"{path}: {old or 'new'} -> {new}" for path, old, new in written]

@@ -21,9 +21,9 @@ from reprocheck.explain.state import state_differences
 from reprocheck.headline import headline
 from reprocheck.model import Arm, Noise, OutputDifference, Record, Struct, Study, Suite, Target, Tolerance, Trial
 from reprocheck.plan.rounds import distinct_orders, first_pass, presence_pass, repeats
-from reprocheck.store.run import RunWriter
+from reprocheck.store.run import Run, RunWriter
 
-__all__ = ["Request", "run"]
+__all__ = ["Request", "run", "under_tolerance"]
 
 Order = tuple[str, ...]
 
@@ -98,6 +98,46 @@ def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Toleran
         view = _view(request, records, orders, runner.writer, tolerance_for, bare_only=True)
 
     return _study(request, records, view, stands, observer, runner.writer, begin, started)
+
+
+def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Study:
+    """A stored study as it would be under another tolerance; nothing is run.
+
+    Groups stay what they are, so only outputs, the verdict and the headline can change.
+    """
+    study = run.study()
+    if study.verdict == "identical" or any(group.failure is not None for group in study.groups):
+        return study
+    names = {output.name for output in study.outputs}
+    bare_only = study.noise.observer == "differs"
+    order_of = {arm.order: arm.same_as or arm.order for arm in study.orders if not arm.presence}
+    records = [
+        msgspec.structs.replace(record, outputs=tuple(output for output in record.outputs if output.name in names))
+        for record in run.records()
+        if record.trial == Trial(order=record.trial.order, repeat=record.trial.repeat, capture=record.trial.capture)
+        if record.trial.order in order_of
+        if not (bare_only and record.trial.capture)
+    ]
+    records.sort(key=lambda record: list(order_of).index(record.trial.order))
+    grouping = group_records(records)
+    by_group = {
+        group.id: {output.name: output for output in records[grouping.examples[group.id]].outputs}
+        for group in grouping.groups
+    }
+    outputs, groups = compare_groups(grouping.groups, by_group, grouping.reference(), run.objects, tolerance_for)
+    outcomes: dict[Order, list[str]] = {}
+    for group, record in zip(grouping.ids, records, strict=True):
+        outcomes.setdefault(order_of[record.trial.order], []).append(group)
+    judgement = judge(outcomes, frozenset(), within_tolerance=all(group.within_tolerance for group in groups))
+    changed = msgspec.structs.replace(
+        study,
+        verdict=judgement.verdict,
+        exit_code=EXIT_CODES[judgement.verdict],
+        reason=judgement.reason,
+        outputs=outputs,
+        groups=groups,
+    )
+    return msgspec.structs.replace(changed, headline=headline(changed))
 
 
 def _refuse_bad_input(request: Request, records: Sequence[Record]) -> None:

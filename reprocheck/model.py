@@ -12,17 +12,25 @@ import msgspec
 
 __all__ = [
     "Arm",
+    "Cause",
     "Change",
+    "Consequence",
     "Difference",
     "Event",
     "Failure",
     "Group",
     "Noise",
     "NotCompared",
+    "Origin",
     "Output",
     "OutputDifference",
+    "PassesAt",
     "Record",
+    "Remedy",
+    "Reproducer",
+    "Rule",
     "Snapshot",
+    "Spent",
     "StateDifference",
     "Stream",
     "Study",
@@ -85,6 +93,14 @@ class Tolerance(Struct, frozen=True, kw_only=True):
     def exact(self) -> bool:
         """True when nothing but equal bits passes."""
         return self.rtol == 0 and self.atol == 0 and self.ulp == 0
+
+
+class PassesAt(Struct, frozen=True, kw_only=True):
+    """The smallest tolerances that would pass, each knob for itself; None for a knob that can't."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    ulp: int | None = None
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -208,7 +224,10 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """How two arrays of one output differ. Counts are over all elements; NaN, inf and zero signs apart."""
+    """How two arrays of one output differ. Counts are over all elements; NaN, inf and zero signs apart.
+
+    All numbers are finite, since JSON knows no others: a difference that overflows is the largest double.
+    """
 
     kind: Literal["equal", "values", "shape", "dtype", "missing"]
     dtype: str
@@ -244,8 +263,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     """Elements infinite on exactly one side, or with the other sign."""
     signed_zero: int = 0
     """Elements that differ only in the sign of zero."""
-    passes_at: Tolerance | None = None
-    """The smallest tolerances that would pass, each knob for itself; None if none would."""
+    passes_at: PassesAt | None = None
+    """None if no tolerance would pass (NaN, infinity, shape, dtype)."""
     within: bool = False
     """True when the tolerance asked for accepts it."""
 
@@ -298,7 +317,7 @@ class OutputDifference(Struct, frozen=True, kw_only=True):
     max_abs: float | None = None
     max_rel: float | None = None
     first_index: tuple[int, ...] | None = None
-    passes_at: Tolerance | None = None
+    passes_at: PassesAt | None = None
     within: bool = True
     detail: Difference | None = None
 
@@ -369,6 +388,97 @@ class Noise(Struct, frozen=True, kw_only=True):
     """`agrees`, `differs`, `unclear` or `not run`: the arm without capture against the arm with it."""
 
 
+class Rule(Struct, frozen=True, kw_only=True):
+    """Which order gives which group, in one sentence, and how far that is checked."""
+
+    sentence: str
+    kind: Literal["order", "presence", "list"]
+    """`list` when no simple rule fits: the smallest decision list found."""
+    pair: tuple[str, str] | None = None
+    """The two subjects whose adjacent swap alone flips the outcome."""
+    swap: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """The two orders that differ by this swap."""
+    context: tuple[str, ...] = ()
+    """Other subjects without which the swap changes nothing."""
+    explained: int
+    total: int
+    """Orders whose group is known; `held_back` of them were run to check the rule, not to find it."""
+    held_back: int = 0
+
+
+class Origin(Struct, frozen=True, kw_only=True, rename={"by": "import"}):
+    """The code that brought a state about: during which import, in which file and line."""
+
+    by: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    """A setting, library copy, patch, … whose change flips the outcome."""
+
+    key: str
+    kind: str
+    """`environment`, `library copy`, `floating point`, …; `unknown` when no captured state explains the outcome."""
+    status: Literal["confirmed", "correlated", "unknown"]
+    """`confirmed`: the good value in the bad order gives the good bits, and the bad one in the good order the bad bits."""
+    text: str
+    """What it is and what was shown, in one sentence."""
+    good: Any = None
+    bad: Any = None
+    groups: tuple[str, str] = ("", "")
+    orders: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """The good and the bad order it was shown on."""
+    event: Origin | None = None
+    needs: tuple[str, ...] = ()
+    """Keys of the other causes without which this one changes nothing."""
+    tried: tuple[str, ...] = ()
+    """Interventions that were made, with what each gave."""
+    trials: int = 0
+
+
+class Consequence(Struct, frozen=True, kw_only=True):
+    """A state difference that follows from a cause: with the cause alone changed, it changed too."""
+
+    key: str
+    cause: str
+    good: Any = None
+    bad: Any = None
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """A change under which all orders agree; run over all of them before it is named."""
+
+    text: str
+    agrees: bool
+    """False when nothing that was tried helped; then `failed` says what."""
+    kind: str = ""
+    group: str | None = None
+    """The group all orders land in, None for a new one."""
+    orders: int = 0
+    tried_trials: int = 0
+    snippets: dict[str, str] = {}
+    """`shell`, `conftest.py`, `Dockerfile`, … -> lines to paste."""
+    failed: tuple[str, ...] = ()
+
+
+class Reproducer(Struct, frozen=True, kw_only=True):
+    """A plain script without reprocheck that shows the difference."""
+
+    path: str
+    reproduces: bool
+    text: str
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """Trials that explaining cost, out of what it was allowed."""
+
+    trials: int
+    limit: int
+    complete: bool = True
+    """False when the budget ended before the search did."""
+
+
 class Study(Struct, frozen=True, kw_only=True):
     """All trials of one question, and its verdict. Its JSON is the published document."""
 
@@ -391,6 +501,12 @@ class Study(Struct, frozen=True, kw_only=True):
     outputs: tuple[OutputDifference, ...]
     state_differences: tuple[StateDifference, ...] = ()
     hazards: tuple[StateDifference, ...] = ()
+    rule: Rule | None = None
+    causes: tuple[Cause, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
+    remedy: Remedy | None = None
+    reproducer: Reproducer | None = None
+    budget: Spent | None = None
     not_compared: tuple[NotCompared, ...] = ()
     suite: Suite | None = None
     """Test by test, when the workload is a test suite."""

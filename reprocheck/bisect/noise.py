@@ -20,10 +20,12 @@ __all__ = [
     "ENOUGH",
     "Belief",
     "Count",
+    "Trend",
     "believe",
     "confirmations",
     "ends_differ",
     "likely_range",
+    "look",
     "misfits",
     "most_telling",
 ]
@@ -32,7 +34,9 @@ ENOUGH = 0.97
 """A boundary this probable ends the search."""
 _SURE = 0.5  # prior probability that the rates are 0 and 1
 _A = 0.5  # Jeffreys
+_LEAST = 3
 _MISS = 0.02  # accepted probability that confirming runs overlook what they look for
+_APART = 0.01
 _ODD = 0.001
 
 
@@ -148,11 +152,43 @@ def likely_range(belief: Belief, mass: float = 0.9) -> tuple[int, int]:
     return best[0] + 1, best[1] + 1
 
 
-def confirmations(rate: float) -> int:
-    """Runs after which something that shows at `rate` was overlooked every time with a probability of 2 % at most."""
-    if rate >= 1 - _MISS:
-        return 1
-    return max(1, ceil(log(_MISS) / log(1 - max(rate, 0.01))))
+def confirmations(belief: Belief) -> int:
+    """Runs that the two versions at the boundary get at least, before it is believed.
+
+    Three, since rates measured in a few runs look firmer than they are; and as many as it takes that the difference
+    between the two rates is overlooked every time with a probability of 2 % at most.
+    """
+    gap = max(0.05, belief.new_rate - belief.old_rate)
+    return _LEAST if gap >= 1 - _MISS else max(_LEAST, ceil(log(_MISS) / log(1 - gap)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Where a noisy search stands."""
+
+    wanted: tuple[int, ...]
+    """Versions to run once more, most telling first; empty: the search is over."""
+    belief: Belief | None = None
+    """None while the ends are still being told apart."""
+    apart: bool = True
+    """False when the ends don't differ beyond chance, however often they were run."""
+    p_value: float = 1.0
+    """Fisher's exact test of the two ends, one-sided."""
+
+
+def look(counts: Sequence[Count], *, ends: int = 30) -> Trend:
+    """What to run next: the ends until they are told apart (`ends` runs each at most), the most telling version, and
+    at last the two versions at the boundary. Nothing is kept between calls."""
+    p_value = ends_differ(counts[0], counts[-1])
+    if p_value > _APART:
+        wanted = tuple(index for index in (0, len(counts) - 1) if counts[index].runs < ends)
+        return Trend(wanted, apart=bool(wanted), p_value=p_value)
+    belief = believe(counts)
+    if belief.confidence < ENOUGH:
+        return Trend(most_telling(belief), belief, p_value=p_value)
+    need = confirmations(belief)
+    boundary = (belief.best - 1, belief.best)
+    return Trend(tuple(index for index in boundary if counts[index].runs < need), belief, p_value=p_value)
 
 
 def ends_differ(old: Count, new: Count) -> float:

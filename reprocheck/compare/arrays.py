@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +13,7 @@ from reprocheck.compare.render import decimal_text, hex_text
 from reprocheck.compare.scan import differing_elements
 from reprocheck.compare.source import Source
 from reprocheck.compare.text import measure_integers, measure_text
-from reprocheck.model import Difference, Tolerance
+from reprocheck.model import Difference, PassesAt, Tolerance
 
 __all__ = ["CHUNK_BYTES", "compare", "compare_maps"]
 
@@ -54,7 +56,7 @@ def compare(a: Source, b: Source, tolerance: Tolerance, *, chunk_bytes: int = CH
             for batch in differing_elements(a.open(), b.open(), dtype, a.size, chunk_bytes):
                 measure.add(batch)
         fields = _fields(measure, dtype, a.shape, a.size)
-    return Difference(kind="values" if fields.get("differing") else "equal", **common, **fields)
+    return Difference(kind="values" if fields.get("differing") else "equal", **common, **_published(fields))
 
 
 def compare_maps(
@@ -84,6 +86,18 @@ def compare_maps(
             other_shape=() if here else there.shape,
         )
     return found
+
+
+def _published(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without infinities, which JSON has not: what a tolerance can't do is None, and an overflow the largest double."""
+    needed = fields.pop("passes_at", None)
+    if needed is not None:
+        rtol, atol = (value if math.isfinite(value) else None for value in (needed.rtol, needed.atol))
+        fields["passes_at"] = PassesAt(rtol=rtol, atol=atol, ulp=needed.ulp or None)
+    for name in ("max_abs", "max_rel", "mean_abs"):
+        if fields.get(name) == math.inf:
+            fields[name] = sys.float_info.max
+    return fields
 
 
 def _fields(measure: Measure, dtype: DType, shape: tuple[int, ...], size: int) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 
+from reprocheck.compare.tolerance import matches
 from reprocheck.model import Group, NotCompared, Output, Record, Struct
 
 __all__ = ["Grouping", "group_id", "group_records", "left_out", "outcome_key", "select_outputs"]
@@ -36,7 +36,7 @@ def select_outputs(record: Record, patterns: Sequence[str]) -> tuple[Output, ...
     """The record's outputs whose names match a pattern (all, without patterns)."""
     if not patterns:
         return record.outputs
-    return tuple(o for o in record.outputs if any(fnmatchcase(o.name, pattern) for pattern in patterns))
+    return tuple(o for o in record.outputs if any(matches(pattern, o.name) for pattern in patterns))
 
 
 def left_out(records: Iterable[Record], patterns: Sequence[str]) -> tuple[NotCompared, ...]:
@@ -54,7 +54,7 @@ def left_out(records: Iterable[Record], patterns: Sequence[str]) -> tuple[NotCom
 
 
 def group_id(index: int) -> str:
-    """A, B, … Z, AA, AB, …"""
+    """A, B, … Z, AA, AB and so on."""
     letters = ""
     index += 1
     while index:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
 
 from reprocheck.compare.files import open_file
 from reprocheck.compare.source import Source
+from reprocheck.compare.tolerance import matches
 from reprocheck.errors import UsageError
 from reprocheck.model import Record
 from reprocheck.store.objects import ObjectStore
@@ -25,6 +25,7 @@ def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Sourc
     """
     if not path.exists():
         raise UsageError(f"there is no `{path}`; give a run folder, a record, or a .safetensors, .npz or .npy file")
+    found: Mapping[str, Source]
     if path.is_dir():
         found = _from_record(next((r for r in Run(path).records() if r.ok and r.trial.trace is None), None), path, path)
     elif path.suffix == ".json":
@@ -34,9 +35,9 @@ def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Sourc
             raise UsageError(f"`{path}` is not a record: {error}") from error
         found = _from_record(record, path.absolute().parent.parent, path)
     else:
-        found = dict(open_file(path))
+        found = open_file(path)
     if patterns:
-        found = {name: source for name, source in found.items() if any(fnmatchcase(name, p) for p in patterns)}
+        found = {name: found[name] for name in found if any(matches(pattern, name) for pattern in patterns)}
     if not found:
         raise UsageError(f"`{path}` has no outputs to compare{' that match --outputs' if patterns else ''}")
     return found

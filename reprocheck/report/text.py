@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reprocheck.headline import order_text
-from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, StateDifference, Study, Tolerance
+from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, PassesAt, StateDifference, Study
 
 __all__ = ["console_for", "print_differences", "print_study"]
 
@@ -225,23 +225,22 @@ def _float(value: float | None) -> str:
     return "–" if value is None else f"{value:.2g}"
 
 
-def passing(tolerances: list[Tolerance | None]) -> str:
-    """The smallest single tolerance under which all would agree, in words."""
-    if any(item is None for item in tolerances):
-        return "none (NaN, infinity, shape, dtype or name changes)"
+def passing(needed: Sequence[PassesAt | None]) -> str:
+    """The smallest single tolerances under which all would agree, in words."""
     from reprocheck.compare.tolerance import round_up
 
-    known = [item for item in tolerances if item is not None]
-    rtol, atol = max(item.rtol for item in known), max(item.atol for item in known)
-    ulp = max(item.ulp for item in known)
+    known = [item for item in needed if item is not None]
+    if len(known) < len(needed):
+        return "none (NaN, infinity, shape, dtype or name changes)"
     choices = []
-    if rtol != float("inf"):
-        choices.append(f"--rtol {round_up(rtol, 3)}")
-    if atol != float("inf"):
-        choices.append(f"--atol {round_up(atol, 3)}")
-    if ulp:
-        choices.append(f"--ulp {ulp}")
-    return ", or ".join(choices)
+    for knob in ("rtol", "atol"):
+        values = [getattr(item, knob) for item in known]
+        if None not in values:
+            choices.append(f"--{knob} {round_up(max(values), 3)}")
+    ulps = [item.ulp for item in known if item.ulp is not None]
+    if len(ulps) == len(known):
+        choices.append(f"--ulp {max(ulps)}")
+    return ", or ".join(choices) or "none that holds for all of them"
 
 
 def _failures(study: Study, console: Console) -> None:

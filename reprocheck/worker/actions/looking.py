@@ -6,7 +6,7 @@ __all__ = ["blame", "import_", "look", "watch"]
 
 
 def import_(action, _):
-    """Import the module `name`; an import that fails is the trial's own failure, as if the subject's turn had come."""
+    """Import the module `name`. Where that raises, the subject's own turn comes later and raises again."""
     name = action["name"]
     already = name in sys.modules
     __import__(name)

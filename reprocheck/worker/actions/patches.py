@@ -2,7 +2,7 @@
 
 import sys
 
-from ..snapshot.patches import foreign, locate
+from ..snapshot.patches import foreign, locate, standard
 
 __all__ = ["patch"]
 
@@ -20,6 +20,11 @@ def patch(action, actions):
     kept = actions.kept_by("patch")
     owner = locate(namespace)
     if action["mode"] == "remember":
+        root = namespace.partition(".")[0]
+        if owner is None and root in standard():
+            # A module of the standard library may be loaded early; a package may not, its import is the experiment.
+            __import__(root)
+            owner = locate(namespace)
         if owner is not None and name in vars(owner):
             kept[namespace, name] = vars(owner)[name]
         return {"now": _shown(owner, namespace, name)}

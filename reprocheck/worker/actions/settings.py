@@ -12,11 +12,23 @@ def set(action, _):  # noqa: A001 - the verb's name
     """Give the setting `key` (`torch.mode.default_dtype`, as in a snapshot) the value `value`."""
     key, value = action["key"], action["value"]
     kind, _, rest = key.partition(".")
+    if key in _MODULES:
+        __import__(_MODULES[key])
     was = _look(key)
     if was != value:
         _KINDS[kind](rest, value)
     now = _look(key)
-    return {"was": was, "now": now, "ok": now == value}
+    return {"was": was, "now": now, "ok": now == (_cpus(value) if rest == "affinity" else value)}
+
+
+# Snapshots show these only where somebody loaded the module.
+_MODULES = {
+    "process.gc.enabled": "gc",
+    "process.gc.threshold": "gc",
+    "process.locale": "_locale",
+    "process.start_method": "multiprocessing.context",
+    "process.warnings.filters": "warnings",
+}
 
 
 def _look(key):
@@ -185,7 +197,9 @@ def _filters(value):
         rest, _, module = rest.rpartition(":")
         message, _, category = rest.rpartition(":")
         owner, _, name = category.rpartition(".")
-        compiled = [__import__("re").compile(part, flags) if part else None for part, flags in ((message, 2), (module, 0))]
+        compiled = [
+            __import__("re").compile(part, flags) if part else None for part, flags in ((message, 2), (module, 0))
+        ]
         found.append((action, compiled[0], getattr(sys.modules[owner], name), compiled[1], int(line)))
     warnings.filters[:] = found
     warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else warnings._filters_mutated_lock_held()

@@ -34,6 +34,10 @@ class _Trace:
         self._sink.write({"k": "trace", "version": VERSION, "modes": list(modes), "libraries": versions})
         own = Own(job)
         self._parts = []
+        if "ops" in modes:
+            from .calls import CallTrace
+
+            self._parts.append(CallTrace(own, self._sink, _Off(), self._op if "op" in self._keep else None))
         if "ops" in modes and "torch" in sys.modules:
             from .ops import OpTrace
 

@@ -60,10 +60,14 @@ class OpTrace:
         number = self._sink.number()
         tensor = self._torch.Tensor
         given = []
-        plans.tensors_in(tensor, args, given)
-        for name, value in kwargs.items():
-            if name not in plan.fills:
-                plans.tensors_in(tensor, (value,), given)
+        if plan.fills:
+            fills = self._named(plan.fills, plan, args, kwargs)
+            plans.tensors_in(tensor, (args, kwargs), given)
+            given = [value for value in given if not any(value is filled for filled in fills)]
+        else:
+            plans.tensors_in(tensor, args, given)
+            if kwargs:
+                plans.tensors_in(tensor, (kwargs,), given)
         record = {"k": "op", "n": number, "op": plan.name}
         with self._off:
             record["in"] = [self.fact(value, plan.view) for value in given]
@@ -72,7 +76,7 @@ class OpTrace:
             if self._keep is not None:
                 self._keep(number, "in", given)
         result = func(*args, **kwargs)
-        written = [value for value in self._written(plan, args, kwargs)]
+        written = self._named(plan.writes + plan.fills, plan, args, kwargs) if plan.writes or plan.fills else []
         returned = []
         plans.tensors_in(tensor, (result,), returned)
         out = written + [value for value in returned if not any(value is other for other in written)]
@@ -125,15 +129,13 @@ class OpTrace:
                     fact.append(str(value.device))
         return fact
 
-    def _written(self, plan, args, kwargs):
+    def _named(self, names, plan, args, kwargs):
+        """The tensors in the arguments of these names."""
         found = []
-        tensor = self._torch.Tensor
-        for name in plan.writes:
+        for name in names:
             position = plan.names.index(name)
             value = args[position] if position < len(args) else kwargs.get(name)
-            plans.tensors_in(tensor, (value,), found)
-        for name in plan.fills:
-            plans.tensors_in(tensor, (kwargs.get(name),), found)
+            plans.tensors_in(self._torch.Tensor, (value,), found)
         return found
 
     def _generator_state(self, given, args, kwargs):

@@ -36,12 +36,16 @@ class Own:
         """OWN, LIBRARY (the array libraries, Python's own), or OTHER: somebody else's code, such as a toolbox."""
         found = self._kinds.get(code)
         if found is None:
-            found = self._kinds[code] = self._kind(code.co_filename)
+            found = self._kinds[code] = self.file_kind(code.co_filename)
         return found
 
-    def _kind(self, file):
+    def file_kind(self, file):
+        """The same for everything in a file."""
         if file.startswith("<"):
             return LIBRARY
+        if not file.endswith(".py") and file != self._file:
+            # Compiled from Cython, under a path that only its builder had.
+            return LIBRARY if _package(file) in _LIBRARIES else OTHER
         file = os.path.abspath(file)
         if file == self._file:
             return OWN
@@ -51,8 +55,7 @@ class Own:
             for root in self._roots:
                 if file.startswith(root) and not _installed(file[len(root) :]):
                     return OWN
-        package = file.rpartition("-packages/")[2].partition("/")[0].partition(".")[0]
-        return LIBRARY if package in _LIBRARIES else OTHER
+        return LIBRARY if _package(file) in _LIBRARIES else OTHER
 
     def site(self, frame):
         """`(own code, line, other code, line)`: the innermost of the workload, and of a toolbox it went through."""
@@ -73,6 +76,11 @@ class Own:
 
 def _folder(path):
     return os.path.abspath(path) + "/"
+
+
+def _package(file):
+    """The top-level package of an installed file."""
+    return file.rpartition("-packages/")[2].partition("/")[0].partition(".")[0]
 
 
 def _places(module):

@@ -114,4 +114,3 @@ class Places:
                 self._names[id(module)] = name
         for name, parameter in root.named_parameters():
             self._parameters[id(parameter)] = name
-

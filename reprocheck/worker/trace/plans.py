@@ -4,14 +4,21 @@ __all__ = ["IGNORED", "Plan", "plan_for", "plain_text", "tensors_in"]
 
 _UNINITIALISED = ("aten::empty", "aten::new_empty", "aten::resize_", "aten::_efficientzerotensor")
 _PLUMBING = ("aten::detach", "aten::alias", "aten::lift_fresh", "aten::set_data", "profiler::", "prim::", "aten::sym_")
+_VIEWS = ("aten::_unsafe_view", "aten::_reshape_alias")
+"""Views that their schema does not tell."""
+_FILLING = frozenset(
+    "aten::%s_" % name
+    for name in ("copy", "fill", "zero", "uniform", "normal", "bernoulli", "random", "exponential", "geometric", "cauchy")
+) | {"aten::log_normal_"}
+"""In-place operators that do not read what they overwrite: fresh memory goes in."""
 _PLAIN = (int, float, bool, complex, str, type(None))
 
 
 class Plan:
     """How an operator is recorded.
 
-    `writes` are the names of arguments it changes, `fills` those that it only fills (`out=`), whose values before do
-    not matter. A `view` computes nothing. `blank` outputs hold whatever the memory held. `random` ones draw.
+    `writes` are the names of arguments it changes, `fills` those that it only fills (`out=`, `uniform_`), whose values
+    before do not matter. A `view` computes nothing. `blank` outputs hold whatever the memory held. `random` ones draw.
     """
 
     __slots__ = ("blank", "fills", "name", "names", "random", "view", "writes")
@@ -27,10 +34,14 @@ class Plan:
         self.name = schema.name if overload in ("default", "") else "%s.%s" % (schema.name, overload)
         arguments = schema.arguments
         self.names = tuple(argument.name for argument in arguments)
-        written = [argument for argument in arguments if argument.alias_info is not None and argument.alias_info.is_write]
-        self.fills = tuple(argument.name for argument in written if argument.kwarg_only)
-        self.writes = tuple(argument.name for argument in written if not argument.kwarg_only)
-        self.view = not written and any(result.alias_info is not None for result in schema.returns)
+        written = [
+            argument for argument in arguments if argument.alias_info is not None and argument.alias_info.is_write
+        ]
+        filled = [argument for argument in written if argument.kwarg_only or schema.name in _FILLING]
+        self.fills = tuple(argument.name for argument in filled)
+        self.writes = tuple(argument.name for argument in written if argument not in filled)
+        alias = any(result.alias_info is not None for result in schema.returns)
+        self.view = not written and (alias or schema.name in _VIEWS)
         self.blank = schema.name.startswith(_UNINITIALISED)
         tag = getattr(torch.Tag, "nondeterministic_seeded", None)
         self.random = tag is not None and tag in func.tags

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,17 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
+from reprocheck.model import Difference, Tolerance
+
 StoreObject = Callable[..., Path]
+
+
+def needed_by(found: Difference) -> Tolerance | None:
+    """`passes_at` as a tolerance for arithmetic: infinite, or 0 ULP, where a knob can't pass."""
+    if found.passes_at is None:
+        return None
+    rtol, atol = (math.inf if value is None else value for value in (found.passes_at.rtol, found.passes_at.atol))
+    return Tolerance(rtol=rtol, atol=atol, ulp=found.passes_at.ulp or 0)
 
 
 @pytest.fixture

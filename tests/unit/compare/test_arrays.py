@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,7 +14,8 @@ from reprocheck.compare.dtypes import TABLE
 from reprocheck.compare.measure import SMALLEST
 from reprocheck.compare.source import Source
 from reprocheck.errors import StoreError
-from reprocheck.model import Difference, Tolerance
+from reprocheck.model import Difference, PassesAt, Tolerance
+from tests.unit.compare.conftest import needed_by
 
 EXACT = Tolerance()
 X87 = np.finfo(np.longdouble).nmant == 63
@@ -72,7 +74,7 @@ def test_numbers_a_person_checks_by_hand() -> None:
         worst_index=(1, 2),
         worst_values=("101.0", "100.0"),
         signed_zero=1,
-        passes_at=Tolerance(rtol=0.01, atol=1.0, ulp=131072),
+        passes_at=PassesAt(rtol=0.01, atol=1.0, ulp=131072),
         within=True,
     )
 
@@ -80,7 +82,7 @@ def test_numbers_a_person_checks_by_hand() -> None:
 def test_equal_arrays() -> None:
     found = both([1.0, math.nan], [1.0, math.nan])
     assert (found.kind, found.within, found.differing, found.size) == ("equal", True, 0, 2)
-    assert (found.max_ulp, found.max_abs, found.max_rel, found.passes_at) == (0, 0.0, 0.0, None)
+    assert (found.max_ulp, found.max_abs, found.max_rel, needed_by(found)) == (0, 0.0, 0.0, None)
     assert both([1, 2], [1, 2]).max_ulp is None
     assert both([True], [True]).max_abs is None
 
@@ -99,7 +101,7 @@ def test_a_scalar_has_the_empty_index() -> None:
 def test_other_shape_and_other_dtype_never_pass() -> None:
     loose = Tolerance(rtol=1e300, atol=1e300, ulp=2**63)
     found = both(np.zeros((2, 3)), np.zeros((3, 2)), loose)
-    assert (found.kind, found.within, found.passes_at) == ("shape", False, None)
+    assert (found.kind, found.within, needed_by(found)) == ("shape", False, None)
     assert (found.shape, found.other_shape) == ((2, 3), (3, 2))
     found = both(np.zeros(3, np.float32), np.zeros((2, 2)), loose)
     assert (found.kind, found.within, found.dtype, found.other_dtype) == ("dtype", False, "float32", "float64")
@@ -113,14 +115,14 @@ def test_nan_everywhere_is_equal_to_itself_and_payloads_are_counted() -> None:
     found = both(other, quiet)
     assert (found.differing, found.nan_payload, found.nan_changed, found.within) == (500, 500, 0, False)
     assert (found.max_ulp, found.max_abs, found.worst_index) == (None, None, None)
-    assert found.passes_at == Tolerance(rtol=SMALLEST, atol=SMALLEST, ulp=1)
+    assert needed_by(found) == Tolerance(rtol=SMALLEST, atol=SMALLEST, ulp=1)
     assert both(other, quiet, Tolerance(ulp=1)).within
 
 
 @pytest.mark.parametrize(("a", "b"), [(math.nan, 1.0), (1.0, math.nan), (math.inf, 1.0), (math.inf, -math.inf)])
 def test_a_change_to_or_from_nan_and_infinity_never_passes(a: float, b: float) -> None:
     found = both([a, 1.0], [b, 1.0], Tolerance(rtol=1e300, atol=1e300, ulp=2**63))
-    assert (found.within, found.passes_at) == (False, None)
+    assert (found.within, needed_by(found)) == (False, None)
     assert (found.nan_changed, found.inf_changed) == ((1, 0) if math.isnan(a) or math.isnan(b) else (0, 1))
 
 
@@ -135,24 +137,27 @@ def test_nan_becoming_infinity_is_counted_once() -> None:
 
 def test_overflowing_differences_are_infinite_and_pass_by_ulp_alone() -> None:
     found = both([1.7e308], [-1.7e308])
-    assert (found.max_abs, found.max_rel) == (math.inf, None) or found.max_rel == math.inf
-    assert found.passes_at is not None
-    assert (found.passes_at.rtol, found.passes_at.atol) == (math.inf, math.inf)
-    assert both([1.7e308], [-1.7e308], Tolerance(ulp=found.passes_at.ulp)).within
+    assert found.max_abs == np.finfo(np.float64).max
+    needed = needed_by(found)
+    assert needed is not None
+    assert (needed.rtol, needed.atol) == (math.inf, math.inf)
+    assert both([1.7e308], [-1.7e308], Tolerance(ulp=needed.ulp)).within
 
 
 def test_a_modulus_that_overflows_does_not_excuse_everything() -> None:
     big = np.finfo(np.float64).max
     found = both([complex(0, big)], [complex(big, big)])
-    assert found.passes_at is not None
-    assert (found.passes_at.rtol, found.max_rel) == (1.0, 1.0)
-    assert both([complex(0, big)], [complex(big, big)], Tolerance(atol=found.passes_at.atol)).within
+    needed = needed_by(found)
+    assert needed is not None
+    assert (needed.rtol, found.max_rel) == (1.0, 1.0)
+    assert both([complex(0, big)], [complex(big, big)], Tolerance(atol=needed.atol)).within
 
 
 def test_a_reference_of_zero_leaves_no_relative_tolerance() -> None:
     found = both([1e-9, 1.0], [0.0, 1.0])
-    assert found.passes_at is not None
-    assert (found.passes_at.rtol, found.passes_at.atol) == (math.inf, 1e-9)
+    needed = needed_by(found)
+    assert needed is not None
+    assert (needed.rtol, needed.atol) == (math.inf, 1e-9)
     assert found.max_rel is None
 
 
@@ -160,8 +165,9 @@ def test_extreme_integers_do_not_overflow() -> None:
     low, high = -(2**63), 2**63 - 1
     found = both(np.array([low, high, 0]), np.array([high, low, 0]))
     assert found.max_abs == 2.0**64
-    assert found.passes_at is not None
-    assert both(np.array([low]), np.array([high]), Tolerance(atol=found.passes_at.atol)).within
+    needed = needed_by(found)
+    assert needed is not None
+    assert both(np.array([low]), np.array([high]), Tolerance(atol=needed.atol)).within
     # 2^64 - 1 is not within 2^64 - 2048, the float below 2^64.
     assert not both(np.array([low]), np.array([high]), Tolerance(atol=2.0**64 - 2048)).within
     assert not both(np.array([low]), np.array([high]), Tolerance(ulp=2**63)).within
@@ -179,7 +185,7 @@ def test_neighbouring_large_integers_are_told_apart_exactly() -> None:
 def test_booleans_are_equal_or_not() -> None:
     found = both([True, False, True], [True, True, True], Tolerance(rtol=1.0, atol=1.0, ulp=9))
     assert (found.kind, found.within, found.differing, found.first_index) == ("values", False, 1, (1,))
-    assert (found.first_values, found.first_hex, found.passes_at) == (("False", "True"), ("0x00", "0x01"), None)
+    assert (found.first_values, found.first_hex, needed_by(found)) == (("False", "True"), ("0x00", "0x01"), None)
     assert (found.max_abs, found.worst_index) == (None, None)
 
 
@@ -188,10 +194,10 @@ def test_times() -> None:
     b = np.array(["2026-12-01T00:00:01", "NaT", "NaT"], "datetime64[s]")
     found = both(a, b, Tolerance(rtol=1.0, atol=10.0))
     assert (found.dtype, found.differing, found.nan_changed, found.within) == ("datetime64[s]", 2, 1, False)
-    assert (found.max_abs, found.passes_at) == (1.0, None)
+    assert (found.max_abs, needed_by(found)) == (1.0, None)
     assert found.first_values == ("2026-12-01T00:00:00", "2026-12-01T00:00:01")
     spans = both(np.array([5, 7], "timedelta64[ms]"), np.array([5, 8], "timedelta64[ms]"), Tolerance(atol=1.0))
-    assert (spans.within, spans.passes_at) == (True, Tolerance(rtol=0.125, atol=1.0))
+    assert (spans.within, needed_by(spans)) == (True, Tolerance(rtol=0.125, atol=1.0))
     assert not both(np.array([5], "m8[ms]"), np.array(["NaT"], "m8[ms]"), Tolerance(atol=1e300)).within
     assert both(np.array([5], "m8[ms]"), np.array([5], "m8[s]")).kind == "dtype"
 
@@ -240,7 +246,7 @@ def test_long_doubles_of_another_machine_compare_by_bits_and_ulp() -> None:
     found = compare(a, b, EXACT)
     assert (found.differing, found.max_ulp, found.signed_zero) == (2, 1, 1)
     assert (found.max_abs, found.max_rel, found.mean_abs) == (None, None, None)
-    assert found.passes_at == Tolerance(rtol=math.inf, atol=math.inf, ulp=1)
+    assert needed_by(found) == Tolerance(rtol=math.inf, atol=math.inf, ulp=1)
     assert compare(a, b, Tolerance(ulp=1)).within
     assert not compare(a, b, Tolerance(rtol=1.0)).within
 
@@ -301,7 +307,7 @@ def test_missing_outputs_and_order_of_names() -> None:
         (3,),
     )
     assert not extra.within
-    assert extra.passes_at is None
+    assert needed_by(extra) is None
 
 
 def test_nothing_is_opened_before_it_is_compared(store_object: Callable[..., Path]) -> None:
@@ -328,3 +334,15 @@ def test_memory_does_not_grow_with_the_arrays(name: str, step: int) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 40 << 20
+
+
+def test_what_overflows_keeps_its_json() -> None:
+    found = both([1.7e308, 1e-9], [-1.7e308, 0.0])
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Difference) == found
+    assert (found.passes_at, found.max_abs) == (PassesAt(ulp=needed_ulp(found)), np.finfo(np.float64).max)
+
+
+def needed_ulp(found: Difference) -> int:
+    assert found.passes_at is not None
+    assert found.passes_at.ulp is not None
+    return found.passes_at.ulp

@@ -18,6 +18,7 @@ from reprocheck.compare.dtypes import TABLE
 from reprocheck.compare.measure import SMALLEST
 from reprocheck.compare.source import Source
 from reprocheck.model import Difference, Tolerance
+from tests.unit.compare.conftest import needed_by
 
 EXACT = Tolerance()
 X87 = np.finfo(np.longdouble).nmant == 63
@@ -299,7 +300,7 @@ def test_what_passes_at_names_really_passes_and_nothing_smaller_does(case: Case)
 
 def check_passes_at(run: Callable[[Tolerance], Difference], name: str) -> None:
     found = run(EXACT)
-    needed = found.passes_at
+    needed = needed_by(found)
     if not found.differing:
         assert needed is None
         return
@@ -331,7 +332,7 @@ def check_passes_at(run: Callable[[Tolerance], Difference], name: str) -> None:
 @given(a=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=50), data=st.data())
 def test_the_smallest_rtol_of_ordinary_float64_is_sharp(a: list[float], data: st.DataObject) -> None:
     b = [x * data.draw(st.floats(0.5, 2.0)) for x in a]
-    needed = both(a, b).passes_at
+    needed = needed_by(both(a, b))
     if needed is not None:
         assert both(a, b, Tolerance(rtol=needed.rtol)).within
         assert not both(a, b, Tolerance(rtol=needed.rtol * (1 - 1e-12))).within

@@ -10,6 +10,7 @@ from reprocheck.compare.arrays import compare
 from reprocheck.compare.measure import SMALLEST
 from reprocheck.compare.source import Source
 from reprocheck.model import Difference, Tolerance
+from tests.unit.compare.conftest import needed_by
 
 EXACT = Tolerance()
 LOOSE = Tolerance(rtol=1e300, atol=1e300, ulp=2**62)
@@ -36,7 +37,7 @@ def test_equal_text() -> None:
 
 def test_the_first_differing_byte() -> None:
     found = strings("abcdef", "abXdeY", LOOSE)
-    assert (found.kind, found.within, found.differing, found.passes_at) == ("values", False, 2, None)
+    assert (found.kind, found.within, found.differing, needed_by(found)) == ("values", False, 2, None)
     assert (found.first_index, found.first_values, found.first_hex) == (
         (2,),
         ("'abcdef'", "'abXdeY'"),
@@ -94,7 +95,7 @@ def test_large_integers_are_compared_as_numbers() -> None:
 @given(a=st.integers(-(10**400), 10**400), b=st.integers(-(10**40), 10**40))
 def test_what_integers_pass_at_really_passes(a: int, b: int) -> None:
     found = integers(a, b)
-    needed = found.passes_at
+    needed = needed_by(found)
     if a == b:
         assert needed is None
         return

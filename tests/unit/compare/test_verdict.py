@@ -62,7 +62,7 @@ def test_never_claims_the_order_without_the_test(groups: list[list[str]], tolera
 
 @given(arms, st.permutations(range(4)))
 def test_the_sequence_of_orders_means_nothing(groups: list[list[str]], shuffled: list[int]) -> None:
-    rows = {(str(i),): row for i, row in enumerate(groups)}
+    rows: dict[tuple[str, ...], list[str]] = {(str(i),): row for i, row in enumerate(groups)}
     keys = [key for i in shuffled for key in [(str(i),)] if key in rows]
 
     one = judge(rows, frozenset("F"), within_tolerance=False)

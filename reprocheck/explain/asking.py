@@ -1,0 +1,51 @@
+"""Asking questions of the machine: a trial with its repeats, within a budget, never the same one twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from reprocheck.engine.runner import Runner
+from reprocheck.explain.labels import Labels
+from reprocheck.explain.search import BudgetSpentError
+from reprocheck.model import Record, Trial
+
+__all__ = ["Asker"]
+
+
+class Asker:
+    """Runs trials and says what came out. What the journal has costs nothing."""
+
+    def __init__(self, runner: Runner, labels: Labels, limit: int) -> None:
+        """`limit` is the number of trials that may be run."""
+        self.runner = runner
+        self.labels = labels
+        self.limit = limit
+        self.spent = 0
+        self.refused = False
+        """True when a question could not be asked any more."""
+
+    @property
+    def left(self) -> int:
+        """Trials that may still be run."""
+        return self.limit - self.spent
+
+    def records(self, trials: Sequence[Trial]) -> list[Record]:
+        """The records of `trials`. Raises `BudgetSpentError`, running none, when there are too few left."""
+        new = sum(self.runner.writer.done(trial) is None for trial in trials)
+        if new > self.left:
+            self.refused = True
+            raise BudgetSpentError
+        self.spent += new
+        return self.runner.run(trials)
+
+    def again(self, trial: Trial, repeats: int | None = None) -> list[Record]:
+        """The records of `trial` and its repeats, as many as the measured noise asks for."""
+        count = self.labels.repeats if repeats is None else repeats
+        numbers = range(trial.repeat, trial.repeat + count)
+        return self.records([msgspec.structs.replace(trial, repeat=number) for number in numbers])
+
+    def label(self, trial: Trial, repeats: int | None = None) -> str:
+        """The label of `trial`, as many runs as the measured noise asks for."""
+        return self.labels.label(self.again(trial, repeats))

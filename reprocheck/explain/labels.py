@@ -1,0 +1,154 @@
+"""What an outcome is called: the group's letter, with equal failures, tolerances and noise taken into account.
+
+A study's groups are the vocabulary. Groups that are one thing to an explanation share a label: failures that differ only
+in the place of the failing subject ("2nd of 3"), groups that agree within the tolerance asked for, and groups that one
+order gives side by side, because identical runs differ.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from reprocheck.compare.groups import outcome_key, select_outputs
+from reprocheck.model import Output, Record, Study, Tolerance
+from reprocheck.store.objects import ObjectStore
+
+__all__ = ["Labels"]
+
+MOST_REPEATS = 12
+MISSED = 0.02
+"""The chance, at most, that an outcome which identical runs show now and then is missed."""
+
+ToleranceFor = Callable[[str], Tolerance]
+
+
+class Labels:
+    """Names outcomes. The same record always gets the same name."""
+
+    def __init__(
+        self,
+        study: Study,
+        records: Sequence[Record],
+        *,
+        patterns: Sequence[str],
+        tolerance_for: ToleranceFor,
+        objects: ObjectStore,
+    ) -> None:
+        """`records` are those the study was judged by; `patterns` select outputs as in the study."""
+        self._patterns = tuple(patterns)
+        self._agree = _Agreement(tolerance_for, objects)
+        self._known: dict[object, str] = {}
+        self._examples: dict[str, Record] = {}
+        arms: dict[tuple[str, ...], list[str]] = {}
+        for record in records:
+            if not record.trial.presence:
+                arms.setdefault(record.trial.order, []).append(self.group(record))
+        self._noise(arms)
+        self.stable = study.noise.stable
+
+    def group(self, record: Record) -> str:
+        """The name of this record's own outcome, noise aside."""
+        key = _key(record, self._patterns)
+        if key not in self._known:
+            same = next((name for name, example in self._examples.items() if self._within(record, example)), None)
+            name = same or _letter(len(self._examples))
+            self._known[key] = name
+            self._examples.setdefault(name, record)
+        return self._known[key]
+
+    def label(self, records: Sequence[Record]) -> str:
+        """What identical runs amount to: their common label; of several, the one that only noise hides."""
+        found = list(dict.fromkeys(self._class.get(self.group(record), self.group(record)) for record in records))
+        strong = [label for label in found if label not in self._weak]
+        if len(strong) == 1:
+            return strong[0]
+        return found[0] if len(found) == 1 else " or ".join(sorted(found))
+
+    def name(self, label: str) -> str:
+        """`group B`, for a sentence."""
+        members = [group for group, own in self._class.items() if own == label]
+        return f"group {label}" if len(members) < 2 else f"groups {', '.join(sorted(members))}"
+
+    def example(self, label: str) -> Record | None:
+        """A record with this outcome."""
+        return self._examples.get(label)
+
+    def failure(self, label: str) -> str | None:
+        """How a label fails, in words; None if it finishes."""
+        example = self._examples.get(label)
+        return example.failure.message if example is not None and example.failure is not None else None
+
+    def _noise(self, arms: Mapping[tuple[str, ...], Sequence[str]]) -> None:
+        """Join groups that occur side by side; where that joins everything, tell groups by their share instead."""
+        parent = {group: group for groups in arms.values() for group in groups}
+
+        def root(group: str) -> str:
+            while parent[group] != group:
+                group = parent[group]
+            return group
+
+        for groups in arms.values():
+            for other in groups[1:]:
+                first, second = sorted((root(groups[0]), root(other)))
+                parent[second] = first
+        self._class = {group: root(group) for group in parent}
+        self._weak: frozenset[str] = frozenset()
+        self.repeats = 1
+        unstable = [groups for groups in arms.values() if len(set(groups)) > 1]
+        if not unstable:
+            return
+        if len(set(self._class.values())) > 1:
+            self.repeats = 2
+            return
+        # One order's outcomes are among another's: seeing the rare one tells them apart, not seeing it needs repeats.
+        self._class = {group: group for group in parent}
+        common = set.intersection(*map(set, arms.values()))
+        self._weak = frozenset(common)
+        shares = [sum(group not in common for group in groups) / len(groups) for groups in arms.values()]
+        share = min((share for share in shares if share), default=0.0)
+        if 0 < share < 1:
+            self.repeats = min(MOST_REPEATS, math.ceil(math.log(MISSED) / math.log(1 - share)))
+
+    def _within(self, record: Record, example: Record) -> bool:
+        if record.failure is not None or example.failure is not None:
+            return False
+        left, right = ({o.name: o for o in select_outputs(item, self._patterns)} for item in (record, example))
+        return left.keys() == right.keys() and all(self._agree(left[name], right[name]) for name in left)
+
+
+class _Agreement:
+    """Whether two outputs agree within the tolerance asked for; each pair of stored arrays is compared once."""
+
+    def __init__(self, tolerance_for: ToleranceFor, objects: ObjectStore) -> None:
+        self._tolerance_for = tolerance_for
+        self._objects = objects
+        self._known: dict[tuple[str, str, str], bool] = {}
+
+    def __call__(self, left: Output, right: Output) -> bool:
+        if left.digest == right.digest:
+            return True
+        tolerance = self._tolerance_for(left.name)
+        if tolerance.exact:
+            return False
+        key = (left.digest, right.digest, left.name)
+        if key not in self._known:
+            from reprocheck.compare.arrays import compare
+            from reprocheck.compare.source import Source
+
+            sources = (Source.from_object(self._objects.path(item.digest)) for item in (left, right))
+            self._known[key] = compare(*sources, tolerance).within
+        return self._known[key]
+
+
+def _key(record: Record, patterns: Sequence[str]) -> object:
+    """As `outcome_key`, with a failure's place in the order left out: fewer subjects move it, and it is the same."""
+    key = outcome_key(record, patterns)
+    return re.sub(r" \(\d+ of \d+\)", "", key) if isinstance(key, str) else key
+
+
+def _letter(index: int) -> str:
+    from reprocheck.compare.groups import group_id
+
+    return group_id(index)

@@ -1,0 +1,247 @@
+"""The call trace: numpy and cupy functions, methods and operators that the workload's own code runs, as operators.
+
+Records are those of `ops`, with names such as `numpy.linalg.solve`, `numpy.ndarray.sum`, `numpy @`, and functions of
+toolboxes under their own name. A call is recorded when arrays of numpy or cupy go in or come out, or when a number or a
+tensor comes out of somebody else's code; what is torch's alone is left to `ops`. Arguments that a call has changed count
+as outputs. Calls of the workload's own functions are not recorded: what happens inside them is.
+"""
+
+import builtins
+import operator
+import os
+import sys
+import threading
+
+from . import callees, values
+from .own import OTHER, OWN
+from .rewrite import BINARY, HOOKS, INPLACE, UNARY, Rewriter, hook_name
+
+__all__ = ["CallTrace"]
+
+_SIGNS = {sign: getattr(operator, name) for sign, name in BINARY.values()}
+_SIGNS.update({sign: getattr(operator, name) for sign, name in INPLACE.items()})
+_UNARY = {sign: getattr(operator, name) for sign, name in UNARY.values()}
+_BLANK = ("empty", "empty_like", "empty_aligned", "ndarray")
+"""What these return is whatever the memory held."""
+_ARRAYS = ("numpy", "cupy")
+
+
+class _Call:
+    """A call under way: its arguments as they are evaluated, with their facts from before the call."""
+
+    __slots__ = ("arrays", "callee", "facts", "fills", "random", "site", "text")
+
+    def __init__(self, site, callee):
+        self.site = site
+        self.callee = callee
+        self.arrays, self.facts, self.fills, self.text = [], [], [], []
+        self.random = None
+
+
+class CallTrace:
+    """Records calls from `start` to `stop`, in the thread that started it."""
+
+    def __init__(self, own, sink, off, keep=None, digests=True, after=None):
+        """As `ops.OpTrace`."""
+        self._own = own
+        self._sink = sink
+        self._off = off
+        self._keep = keep
+        self._digests = digests
+        self._after = after
+        self._calls = {}
+        self._thread = threading.get_ident()
+        self._quiet = False
+        self._rewriter = Rewriter(lambda code: own.kind(code) == OWN)
+
+    def start(self):
+        """Install the hooks, and rewrite the workload's functions; a script is rewritten when it is compiled."""
+        os.register_at_fork(after_in_child=self._silence)
+        for name, hook in zip(HOOKS, _hooks(self)):
+            setattr(builtins, hook_name(name), hook)
+        self._rewriter.functions()
+        workload = self._workload()
+        if workload is not None:
+            workload.compile = self._compile
+
+    def stop(self):
+        """Give the functions their code back. The hooks stay, for generators that are still running, and do nothing."""
+        self._silence()
+        self._calls.clear()
+        self._rewriter.restore()
+        if "compile" in vars(self._workload() or builtins.object):
+            del self._workload().compile
+
+    def _workload(self):
+        return sys.modules.get(__name__.rpartition(".trace.")[0] + ".workload")
+
+    def _silence(self):
+        self._quiet = True
+
+    def _compile(self, source, file, mode):
+        return self._rewriter.compile(source, file) if mode == "exec" else compile(source, file, mode)
+
+    def begin(self, frame, site, function, first):
+        """A call of `function` begins; its arguments follow."""
+        if self._quiet or threading.get_ident() != self._thread:
+            return
+        calls = self._calls.setdefault(id(frame), [])
+        if first:
+            # What an exception left behind.
+            calls.clear()
+        kind = callees.kind(self._own, function)
+        call = _Call(site, function if kind != OWN else None)
+        calls.append(call)
+        owner = getattr(function, "__self__", None)
+        if kind != OWN and owner is not None:
+            if values.library(owner) in _ARRAYS:
+                self._add(call, owner)
+            call.random = callees.generator_state(self._sink, owner)
+
+    def argument(self, frame, value, name):
+        """One of the call's arguments is evaluated."""
+        calls = self._calls.get(id(frame))
+        if not calls or calls[-1].callee is None:
+            return
+        call = calls[-1]
+        if name == "out":
+            call.fills += [leaf for _, leaf in values.leaves("", value)]
+            return
+        library = values.library(value)
+        if library is not None and library != "number":
+            self._add(call, value)
+        elif library == "number" or value is None or isinstance(value, str):
+            call.text.append(repr(value) if name is None else "%s=%r" % (name, value))
+        elif isinstance(value, (list, tuple)):
+            for _, leaf in values.leaves("", value):
+                if values.library(leaf) != "number":
+                    self._add(call, leaf)
+                else:
+                    call.text.append(repr(leaf))
+
+    def finish(self, frame, site, result):
+        """The call returned `result`."""
+        calls = self._calls.get(id(frame))
+        while calls:
+            call = calls.pop()
+            if call.site == site:
+                break
+        else:
+            return
+        if not calls:
+            del self._calls[id(frame)]
+        if call.callee is None:
+            return
+        kind = callees.kind(self._own, call.callee)
+        results = [leaf for _, leaf in values.leaves("", result)] if not callees.is_state(result) else []
+        libraries = {values.library(value) for value in (*call.arrays, *call.fills, *results)}
+        foreign = kind == OTHER and bool(libraries & {"torch"} or any(type(item) in (float, complex) for item in results))
+        if not libraries & set(_ARRAYS) and not foreign:
+            return
+        name = callees.name(call.callee)
+        changed = call.fills
+        if callees.may_change(call.callee, kind):
+            with self._off:
+                changed = changed + [
+                    value for value, fact in zip(call.arrays, call.facts) if self._sink.fact(value) != fact
+                ]
+        results += [value for value in changed if not any(value is other for other in results)]
+        self._record(frame, name, call, results, blank=name.rpartition(".")[2] in _BLANK)
+
+    def operation(self, frame, sign, function, operands):
+        """Run an operator of the language and record it if it works on arrays."""
+        if self._quiet or threading.get_ident() != self._thread:
+            return function(*operands)
+        if not any(values.library(value) in _ARRAYS for value in operands):
+            return function(*operands)
+        call = _Call(None, function)
+        for value in operands:
+            if values.library(value) == "number":
+                call.text.append(repr(value))
+            else:
+                self._add(call, value)
+        result = function(*operands)
+        library = next(filter(_ARRAYS.__contains__, map(values.library, operands)))
+        self._record(frame, "%s %s" % (library, sign), call, [leaf for _, leaf in values.leaves("", result)])
+        return result
+
+    def _add(self, call, value):
+        with self._off:
+            call.arrays.append(value)
+            call.facts.append(self._sink.fact(value) if self._digests else None)
+
+    def _record(self, frame, name, call, results, blank=False):
+        number = self._sink.number()
+        with self._off:
+            facts = [self._sink.fact(value) if self._digests else None for value in results]
+        if blank:
+            facts = [[dtype, shape, None] for dtype, shape, _ in filter(None, facts)]
+        record = {"k": "op", "n": number, "op": name, "in": [fact for fact in call.facts if fact is not None]}
+        record["out"] = [fact for fact in facts if fact is not None]
+        if call.random is not None:
+            record["rng"] = call.random
+        if call.text:
+            record["a"] = ", ".join(call.text)[:400]
+        record["s"] = self._sink.site(frame.f_code, frame.f_lineno)
+        self._sink.write(record)
+        if self._keep is not None:
+            self._keep(number, "out", results)
+        if self._after is not None:
+            self._after(number)
+
+
+def _hooks(trace):
+    """The functions behind `rewrite.HOOKS`, in that order.
+
+    Each begins with a test that a compiler (`torch.compile`) folds away, so that compiled graphs are what they would be
+    without it: https://docs.pytorch.org/docs/stable/generated/torch.compiler.is_compiling.html
+    """
+    torch = sys.modules.get("torch")
+    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or bool
+    here = sys._getframe
+
+    def first(site, function):
+        if not compiling():
+            trace.begin(here(1), site, function, True)
+        return function
+
+    def call(site, function):
+        if not compiling():
+            trace.begin(here(1), site, function, False)
+        return function
+
+    def given(value, name=None):
+        if not compiling():
+            trace.argument(here(1), value, name)
+        return value
+
+    def star(values_):
+        if compiling():
+            return values_
+        values_ = tuple(values_)
+        for value in values_:
+            trace.argument(here(1), value, None)
+        return values_
+
+    def stars(mapping):
+        if not compiling():
+            for name in mapping.keys():
+                trace.argument(here(1), mapping[name], name)
+        return mapping
+
+    def end(site, result):
+        if not compiling():
+            trace.finish(here(1), site, result)
+        return result
+
+    def binary(sign, left, right):
+        if compiling():
+            return _SIGNS[sign](left, right)
+        return trace.operation(here(1), sign, _SIGNS[sign], (left, right))
+
+    def unary(sign, operand):
+        if compiling():
+            return _UNARY[sign](operand)
+        return trace.operation(here(1), "unary " + sign, _UNARY[sign], (operand,))
+
+    return first, call, given, star, stars, end, binary, unary, binary
