@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reprocheck.model import Arm, Study, Suite, TestDifference
+from reprocheck.model import Arm, Study, Suite, DifferingTest
 
 __all__ = ["headline", "order_text", "outcomes_text"]
 
@@ -78,7 +78,7 @@ def _suite(study: Study, suite: Suite, arms: list[Arm]) -> str:
     return f"{text} ({_evidence(study, arms)})"
 
 
-def outcomes_text(test: TestDifference) -> str:
+def outcomes_text(test: DifferingTest) -> str:
     """What a test did in which order: `passed in a,b; failed in b,a`."""
     orders: dict[str, list[str]] = {}
     for order, outcomes in test.orders.items():

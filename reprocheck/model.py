@@ -36,7 +36,7 @@ __all__ = [
     "Study",
     "Suite",
     "Target",
-    "TestDifference",
+    "DifferingTest",
     "Tolerance",
     "Trial",
     "Verdict",
@@ -346,7 +346,7 @@ class StateDifference(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
 
 
-class TestDifference(Struct, frozen=True, kw_only=True):
+class DifferingTest(Struct, frozen=True, kw_only=True):
     """One test of a suite whose outcome, failure text or recorded values are not the same in all trials."""
 
     test: str
@@ -366,7 +366,7 @@ class Suite(Struct, frozen=True, kw_only=True):
     """A test suite's trials, told test by test."""
 
     tests: int
-    differing: tuple[TestDifference, ...] = ()
+    differing: tuple[DifferingTest, ...] = ()
     failing: tuple[str, ...] = ()
     """Tests that fail alike in every order."""
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from reprocheck.errors import HarnessError, ReprocheckError, UsageError
+from reprocheck.errors import ReprocheckError, UsageError
 from reprocheck.model import Study, Target, Tolerance
 
 __all__ = ["main"]
@@ -56,8 +56,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         return actions[request.pop("do")](**request)
     except ReprocheckError as error:
-        kind = next(kind for kind in (UsageError, HarnessError, ReprocheckError) if isinstance(error, kind))
-        return {"error": kind.__name__, "text": str(error)}
+        kind = "UsageError" if isinstance(error, UsageError) else "HarnessError"
+        return {"error": kind, "text": str(error)}
     except Exception:
         return {"error": "HarnessError", "text": "this is a bug in reprocheck:\n" + traceback.format_exc()}
 

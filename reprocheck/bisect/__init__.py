@@ -1,1 +1,1 @@
-"""Since when: versions of a package, the difference of two lock files, a git history; their environments; the search."""
+"""Since when: versions, the difference of two lock files, git histories; their environments; the search."""

@@ -12,7 +12,7 @@ After BBChop (2009, https://github.com/Ealdwulf/bbchop) and git_bayesect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, inf, lgamma, log
 
@@ -177,18 +177,22 @@ class Trend:
 
 
 def look(counts: Sequence[Count], *, ends: int = 30) -> Trend:
-    """What to run next: the ends until they are told apart (`ends` runs each at most), the most telling version, and
-    at last the two versions at the boundary. Nothing is kept between calls."""
+    """What to run next; nothing is kept between calls.
+
+    The ends come first, until they are told apart (`ends` runs each at most), then the most telling version, and at
+    last the two versions at the boundary.
+    """
     p_value = ends_differ(counts[0], counts[-1])
     if p_value > _APART:
-        wanted = tuple(index for index in (0, len(counts) - 1) if counts[index].runs < ends)
+        wanted = _fewest_first((index for index in (0, len(counts) - 1) if counts[index].runs < ends), counts)
         return Trend(wanted, apart=bool(wanted), p_value=p_value)
     belief = believe(counts)
     if belief.confidence < ENOUGH:
         return Trend(most_telling(belief), belief, p_value=p_value)
     need = confirmations(belief)
     boundary = (belief.best - 1, belief.best)
-    return Trend(tuple(index for index in boundary if counts[index].runs < need), belief, p_value=p_value)
+    wanted = _fewest_first((index for index in boundary if counts[index].runs < need), counts)
+    return Trend(wanted, belief, p_value=p_value)
 
 
 def ends_differ(old: Count, new: Count) -> float:
@@ -215,6 +219,10 @@ def misfits(counts: Sequence[Count], first_new: int) -> tuple[int, ...]:
             if here.runs and rest.runs and min(more, fewer) * max(1, len(side)) < _ODD:
                 odd.append(index)
     return tuple(odd)
+
+
+def _fewest_first(indices: Iterable[int], counts: Sequence[Count]) -> tuple[int, ...]:
+    return tuple(sorted(indices, key=lambda index: (counts[index].runs, index)))
 
 
 def _log_marginal(bad: int, runs: int) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 __all__ = ["Boundary", "History", "Known", "Label", "Step", "Unknown", "batch", "remaining", "step"]
 
@@ -115,8 +116,8 @@ def step(history: History, known: Known) -> Step:
 
     boundaries: list[Boundary] = []
     wanting: list[tuple[int, int, int]] = []
-    blocked = {index: known[index] for index in scouts if isinstance(known[index], Unknown)}
-    todo = [(low, high, blocked) for low, high in zip(anchors, anchors[1:], strict=False)]
+    blocked: Known = {index: known[index] for index in scouts if isinstance(known[index], Unknown)}
+    todo = [(low, high, blocked) for low, high in pairwise(anchors)]
     while todo:
         low, high, unknown = todo.pop(0)
         if known[low] == known[high]:

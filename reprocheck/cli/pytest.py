@@ -21,7 +21,7 @@ _NOT_HERE = ("targets", "argv")
 @click.command(name="pytest", params=[param for param in run_command.params if param.name not in _NOT_HERE])
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS…]")
 def command(args: tuple[str, ...], format_: str, output: tuple[str, ...], color: str, **options: Any) -> None:
-    """Run `pytest ARGS` once per import order and repeat, each in a fresh interpreter, and compare test by test.
+    r"""Run `pytest ARGS` once per import order and repeat, each in a fresh interpreter, and compare test by test.
 
     Outcomes, failure texts and the values that tests give to `reprocheck.record` (or to the fixture `record`) are
     compared. The suite needs no change and its environment nothing but pytest. A test that fails alike in every order

@@ -19,7 +19,7 @@ __all__ = ["open_outputs"]
 
 
 def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Source]:
-    """Name -> array of what `path` holds: of a run folder the first trial that finished.
+    """Name -> array of what `path` holds: of a run folder the first trial of its first order.
 
     Raises `UsageError` when there is nothing to compare in it.
     """
@@ -27,7 +27,7 @@ def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Sourc
         raise UsageError(f"there is no `{path}`; give a run folder, a record, or a .safetensors, .npz or .npy file")
     found: Mapping[str, Source]
     if path.is_dir():
-        found = _from_record(next((r for r in Run(path).records() if r.ok and r.trial.trace is None), None), path, path)
+        found = _from_record(_reference(Run(path)), path, path)
     elif path.suffix == ".json":
         try:
             record = msgspec.json.decode(path.read_bytes(), type=Record)
@@ -41,6 +41,13 @@ def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Sourc
     if not found:
         raise UsageError(f"`{path}` has no outputs to compare{' that match --outputs' if patterns else ''}")
     return found
+
+
+def _reference(run: Run) -> Record | None:
+    """The first repeat of the run's first order, or the nearest to it that finished."""
+    orders = run.spec.orders
+    able = [r for r in run.records() if r.ok and r.trial.order in orders and not r.trial.trace and not r.trial.actions]
+    return min(able, key=lambda r: (orders.index(r.trial.order), bool(r.trial.env), r.trial.repeat), default=None)
 
 
 def _from_record(record: Record | None, folder: Path, path: Path) -> dict[str, Source]:

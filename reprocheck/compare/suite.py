@@ -13,7 +13,7 @@ import msgspec
 from reprocheck.compare.groups import group_id, select_outputs
 from reprocheck.compare.source import Source
 from reprocheck.compare.verdict import ALPHA, Judgement, judge
-from reprocheck.model import Output, OutputDifference, Record, Struct, Suite, TestDifference, Verdict
+from reprocheck.model import Output, OutputDifference, Record, Struct, Suite, DifferingTest, Verdict
 from reprocheck.store.objects import ObjectStore
 
 __all__ = ["FAILURE", "OUTCOME", "REASON", "SEPARATOR", "SuiteView", "judge_suite", "split_name", "text_of"]
@@ -163,7 +163,7 @@ def _difference(
     tests: Mapping[Order, Sequence[dict[str, Outputs]]],
     rows: Sequence[OutputDifference],
     objects: ObjectStore,
-) -> TestDifference:
+) -> DifferingTest:
     counts: dict[str, dict[str, int]] = {}
     failure = ""
     for order, trials in tests.items():
@@ -182,7 +182,7 @@ def _difference(
         for row in rows
         if row.differs and split_name(row.name)[0] == name and split_name(row.name)[1] not in (OUTCOME, FAILURE, REASON)
     ]
-    return TestDifference(
+    return DifferingTest(
         test=name or "(outside of tests)",
         verdict=judgement.verdict,
         reason=judgement.reason,

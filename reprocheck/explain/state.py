@@ -15,6 +15,9 @@ from reprocheck.model import Change, Event, Record, Snapshot, StateDifference
 
 __all__ = ["flatten", "state_differences"]
 
+# What a later import may read and keep. Only this is compared right after each import: everything else differs there
+# for the plain reason that other subjects are not loaded yet.
+LATCHED = ("environ.", "fp.", "process.affinity.", "process.rlimit")
 SEVERITIES = ("numeric", "performance", "latent", "informational")
 
 
@@ -23,7 +26,7 @@ def flatten(kinds: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
 
     def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, Mapping) and value and "error" not in value:
+        if isinstance(value, Mapping) and "error" not in value:
             for key, item in value.items():
                 walk(f"{prefix}.{key}", item)
         else:
@@ -52,7 +55,10 @@ def state_differences(
     for phase in wanted:
         if phase not in shared:
             continue
+        early = phase.startswith("t1:") and phases is None
         for key in sorted({key for items in stories.values() for key in items[0][phase]}):
+            if early and not key.startswith(LATCHED):
+                continue
             if key in found or any(key.startswith(f"{other}.") for other in found):
                 continue
             difference = _difference(key, phase, groups, stories)

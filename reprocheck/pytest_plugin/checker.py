@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["Checker", "starting_environment"]
+__all__ = ["Checker", "starting_block", "variables"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 # By path, and without the folder of this file or the current one on `sys.path`: nothing there may shadow a module.
@@ -20,15 +20,22 @@ _START = f"import sys; sys.path.append({str(_ROOT)!r}); from reprocheck.server i
 _END_S = 5.0
 
 
-def starting_environment() -> dict[str, str]:
-    """The variables this process was started with, without what plugins have changed since."""
-    # The same as `engine.environment.user_environment`, which would load msgspec into every session under xdist.
+def starting_block() -> bytes:
+    """The variables this process was started with, without what plugins have changed since, as the kernel keeps them.
+
+    The same as `engine.environment.user_environment`, which would load msgspec into every session; and bytes, which
+    xdist can send whatever is in them.
+    """
     try:
-        block = Path("/proc/self/environ").read_bytes()
+        return Path("/proc/self/environ").read_bytes()
     except OSError:
-        return dict(os.environ)
-    pairs = (os.fsdecode(entry).partition("=") for entry in block.split(b"\0") if entry)
-    return {name: value for name, _, value in pairs if name}
+        return b"\0".join(name + b"=" + value for name, value in os.environb.items())
+
+
+def variables(block: bytes) -> dict[str, str]:
+    """The variables of such a block."""
+    pairs = (os.fsdecode(entry).partition("=") for entry in block.split(b"\0"))
+    return {name: value for name, equals, value in pairs if equals and name}
 
 
 class Checker:
@@ -42,7 +49,7 @@ class Checker:
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
         """The answer to a request. Raises `HarnessError` when there is none, and what the other side raised."""
-        from reprocheck.errors import HarnessError, ReprocheckError, UsageError
+        from reprocheck.errors import HarnessError, UsageError
 
         __tracebackhide__ = True
         process = self._process = self._process or self._start()
@@ -59,8 +66,7 @@ class Checker:
         found: dict[str, Any] = json.loads(answer)
         kind = found.get("error")
         if kind is not None:
-            kinds = {"UsageError": UsageError, "HarnessError": HarnessError}
-            raise kinds.get(kind, ReprocheckError)(found["text"])
+            raise (UsageError if kind == "UsageError" else HarnessError)(found["text"])
         return found
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ def _whole(value: Any) -> Any:
 
 
 def _flag(value: Any) -> Any:
-    if not isinstance(value, bool):
+    if value is not True and value is not False:
         raise ValueError
     return value
 
@@ -128,7 +128,7 @@ def place_of(target: Any, test: Path, here: Path) -> str:
     if inspect.isfunction(target):
         if "<" in target.__qualname__ or "." in target.__qualname__:
             raise UsageError(
-                f"`{target.__qualname__}` is not at the top level of its module, so a trial can't reach it; move it there"
+                f"`{target.__qualname__}` is not at the top level of its module, where a trial could reach it; move it"
             )
         return f"{inspect.getfile(target)}::{target.__name__}"
     if not isinstance(target, str):

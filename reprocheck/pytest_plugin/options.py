@@ -78,12 +78,16 @@ def _text(text: str) -> str:
 
 
 OPTIONS = (
-    Option("", _one_of("on", "off", "only"), "{on,off,only}", "Run checks, skip them, or run nothing else [default: on]"),
+    Option(
+        "", _one_of("on", "off", "only"), "{on,off,only}", "Run checks, skip them, or run nothing else [default: on]"
+    ),
     Option("orders", _text, "all|pairs|sample:N|FILE", "Which import orders to run"),
     Option("repeat", _count, "N", "Trials of each order to begin with [default: 3]"),
     Option("jobs", _count, "N", "Trials at a time on this machine, over all test processes [default: the cores]"),
     Option("timeout", _seconds, "S", "Seconds a trial may take [default: 600]"),
-    Option("explain", _one_of("on", "off"), "{on,off}", "Look for the place and the cause of a divergence [default: on]"),
+    Option(
+        "explain", _one_of("on", "off"), "{on,off}", "Look for the place and the cause of a divergence [default: on]"
+    ),
     Option("dir", _text, "PATH", "Where run folders go [default: .reprocheck]"),
     Option("json", _text, "FILE", "Write all studies of the session into one JSON file"),
     Option("html", _text, "FILE", "Write all studies of the session into one HTML file"),

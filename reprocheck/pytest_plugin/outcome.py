@@ -19,7 +19,9 @@ __all__ = ["Outcome"]
 class Outcome:
     """The outcome of one check."""
 
-    def __init__(self, study: Study, text: str, close: Callable[..., dict[str, Any]], baseline: Callable[[], None]) -> None:
+    def __init__(
+        self, study: Study, text: str, close: Callable[..., dict[str, Any]], baseline: Callable[[], None]
+    ) -> None:
         """`text` is the failure message; `close` judges under another tolerance; `baseline` compares with the file."""
         self._study = study
         self._text = text
@@ -39,7 +41,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """`identical`, `order-dependent`, …"""
+        """One word: `identical`, `order-dependent`, and so on."""
         return self.study.verdict
 
     @property

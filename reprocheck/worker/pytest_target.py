@@ -16,7 +16,7 @@ import sys
 from . import outputs
 from .workload import TargetError
 
-__all__ = ["FLAGS", "INI", "MARKER", "OPTIONS", "SEPARATOR", "Plugin", "TestFailed", "load"]
+__all__ = ["FLAGS", "INI", "MARKER", "OPTIONS", "SEPARATOR", "Plugin", "Failed", "load"]
 
 SEPARATOR = " :: "
 OUTCOME, FAILURE, REASON = "(outcome)", "(failure)", "(reason)"
@@ -58,7 +58,7 @@ class NothingSelected(Exception):
     fault_kind = "nothing"
 
 
-class TestFailed(Exception):
+class Failed(Exception):
     """The test, or pytest itself, failed; `fault_fields` go into the record in place of this exception's own."""
 
     def __init__(self, error, text):
@@ -140,7 +140,7 @@ class Plugin:
             what = "`%s`" % self._node if self._node else "any test with these arguments"
             raise NothingSelected("pytest did not run " + what + " (exit status %d)" % status)
         if status > 1 and status != 5:
-            raise TestFailed("pytest ended with exit status %d" % status, None)
+            raise Failed("pytest ended with exit status %d" % status, None)
         if self._node:
             self._sink.record(OUTCOME, self._outcome)
 
@@ -215,7 +215,7 @@ class Plugin:
             self._tests += 1
             self._save(report.nodeid, "collection error", FAILURE, report.longreprtext)
         elif report.failed:
-            self._error = self._error or TestFailed("the test's module could not be collected", report.longreprtext)
+            self._error = self._error or Failed("the test's module could not be collected", report.longreprtext)
 
     def pytest_exception_interact(self, call, report):
         """Keep the first exception of a single test, and ours of any."""
@@ -223,11 +223,11 @@ class Plugin:
         if isinstance(error, (outputs.Unsupported, outputs.StorageError)):
             self._fatal = self._fatal or error
         elif self._node:
-            self._error = self._error or TestFailed(error, self._plain(report.longreprtext))
+            self._error = self._error or Failed(error, self._plain(report.longreprtext))
 
     def pytest_internalerror(self, excrepr, excinfo):
         """A fault in pytest or one of its plugins."""
-        self._error = self._error or TestFailed(excinfo.value, str(excrepr))
+        self._error = self._error or Failed(excinfo.value, str(excrepr))
 
     def pytest_runtest_logstart(self, nodeid):
         """A test begins."""
@@ -283,7 +283,7 @@ class Plugin:
             self._refused = " ".join(str(error).rpartition("error: ")[2].split())
         elif issubclass(kind, Exception):
             cause = getattr(error, "cause", None)
-            self._error = self._error or TestFailed(cause or error, str(error))
+            self._error = self._error or Failed(cause or error, str(error))
 
     def _own_crash_file(self):
         import faulthandler
