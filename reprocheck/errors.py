@@ -61,3 +61,8 @@ class StoreError(UsageError):
 
 class DivergenceError(AssertionError):
     """The arms of a study disagree. Its text is the report; an `AssertionError`, so that `xfail` works."""
+
+
+for _public in (ReprocheckError, UsageError, HarnessError, DivergenceError):
+    # As users import them, and as tracebacks should call them.
+    _public.__module__ = "reprocheck"

@@ -39,6 +39,7 @@ def reprocheck(request: pytest.FixtureRequest) -> Iterator[Callable[..., Outcome
         An outcome with `assert_identical()`, `assert_close(rtol=, atol=, ulp=)`, `verdict`, `groups`, `causes`, ….
         A test that never looks at it is an error.
     """
+    __tracebackhide__ = True
     from reprocheck.errors import UsageError
     from reprocheck.pytest_plugin.keywords import check_keywords, merged, place_of
     from reprocheck.pytest_plugin.running import run_check

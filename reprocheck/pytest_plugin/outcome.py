@@ -103,7 +103,7 @@ class Outcome:
         if verdict in accepted:
             return
         if verdict == "fails-everywhere":
-            pytest.fail(text, pytrace=False)
+            pytest.fail(text)
         if verdict == "inconclusive":
             raise HarnessError(text)
         raise DivergenceError(text)

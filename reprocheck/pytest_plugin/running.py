@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -57,9 +57,15 @@ def run_check(item: pytest.Item, target: str | dict[str, Any], keywords: Mapping
     properties.append((PREFIX + "orders", f"{len(arms)} orders, {study.noise.trials} runs"))
     properties.append((PREFIX + "run", study.run_dir))
     if answer["skipped"] is not None:
-        pytest.skip(answer["skipped"] or "skipped in every trial")
+        skip(answer["skipped"] or "skipped in every trial")
     baseline = partial(_baseline, item, study.run_dir, number, _rules(options)) if wants_baseline else _nothing
     return Outcome(study, answer["text"], partial(state.checker.ask, "close", run=study.run_dir), baseline)
+
+
+def skip(reason: str) -> NoReturn:
+    """Skip the test under way, reported at the test's own line, as its marks are."""
+    __tracebackhide__ = True
+    raise pytest.skip.Exception(reason, _use_item_location=True)
 
 
 def _study(run: str) -> Any:
@@ -83,7 +89,7 @@ def _need_gpu(state: State) -> None:
         return
     if state.settings.require_gpu:
         raise HarnessError("this check needs a GPU, none is visible, and --reprocheck-require-gpu forbids to skip it")
-    pytest.skip("needs a GPU, and none is visible")
+    skip("needs a GPU, and none is visible")
 
 
 def _env(item: pytest.Item, options: Mapping[str, Any]) -> dict[str, str]:

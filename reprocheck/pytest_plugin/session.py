@@ -134,7 +134,8 @@ class Session:
                 counts[check.verdict] = counts.get(check.verdict, 0) + 1
             told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
             terminal.section("reprocheck", sep="-")
-            terminal.line(f"{len(self._checks)} checks: {told}; run folders in {self._state.settings.dir / 'runs'}")
+            count = len(self._checks)
+            terminal.line(f"{count} check{'' if count == 1 else 's'}: {told}; run folders in {self._state.settings.dir / 'runs'}")
             for check in self.checks:
                 if check.baseline == "incomparable":
                     terminal.line(f"{check.test}: the baseline is of another environment; its bits were not compared")

@@ -30,7 +30,8 @@ def failure_text(study: Study) -> str:
         rows += [("test", f"{item.test}: {outcomes_text(item)}") for item in study.suite.differing[:MAX_TESTS]]
     for item in (study.state_differences or study.hazards)[:MAX_STATES]:
         rows.append(("state", _state(item)))
-    rows.append(("repeats", _repeats(study)))
+    if len(study.groups) > 1:
+        rows.append(("repeats", _repeats(study)))
     if study.command:
         rows.append(("again", shlex.join(study.command)))
     if study.run_dir:

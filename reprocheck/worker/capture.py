@@ -19,7 +19,6 @@ class Capture:
         self._lines = lines
         self._extra = job["probes"]
         self._loaded = {}
-        self._late = False
         for name in snapshot.EARLY:
             self._loaded[name] = _reader(name)
             # A subject that walks sys.modules should meet as little of us as can be.
@@ -35,22 +34,27 @@ class Capture:
         stage = phase.partition(":")[0]
         for event in self._events.drain():
             self._lines.write("event", **event)
-        if stage in ("t2", "t3"):
-            self._load_late(stage)
+        self._load(stage)
         kinds = {}
-        for module in list(self._loaded.values()):
-            if stage in module.phases:
-                kinds.setdefault(module.name, {}).update(_read(module))
+        with snapshot.quiet():
+            for module in list(self._loaded.values()):
+                if stage in module.phases:
+                    kinds.setdefault(module.name, {}).update(_read(module))
         self._lines.write("snapshot", phase=phase, ms=round((time.perf_counter() - begin) * 1e3, 3), kinds=kinds)
 
-    def _load_late(self, stage):
-        names = snapshot.LATE if stage == "t2" else snapshot.LATE + snapshot.LAST
+    def _load(self, stage):
+        """Load the readers that may run from this stage on; those of a library only when it is there."""
+        names = [name for library, name in snapshot.WHEN_LOADED.items() if stage != "t0" and library in sys.modules]
+        if stage in ("t2", "t3"):
+            names += snapshot.LATE
+            for path in self._extra:
+                if path not in self._loaded:
+                    self._loaded[path] = _probe(path)
+        if stage == "t3":
+            names += snapshot.LAST
         for name in names:
             if name not in self._loaded:
                 self._loaded[name] = _reader(name)
-        for path in self._extra:
-            if path not in self._loaded:
-                self._loaded[path] = _probe(path)
 
 
 def _reader(name):
