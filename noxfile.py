@@ -50,10 +50,9 @@ def install(session: nox.Session, *groups: str) -> None:
     wanted = [requirement for group in groups for requirement in nox.project.dependency_groups(PYPROJECT, group)]
     torch = [requirement for requirement in wanted if requirement.startswith("torch==")]
     if torch and not os.environ.get("REPROCHECK_ALLOW_CUDA"):
-        report = session.run(
-            "python", "-m", "pip", "install", "--dry-run", "--quiet", "--report", "-", *torch, silent=True
-        )
-        planned = [item["metadata"]["name"] for item in json.loads(str(report))["install"]]
+        report = Path(session.create_tmp()) / "pip.json"
+        session.run("python", "-m", "pip", "install", "--dry-run", "--quiet", "--report", str(report), *torch)
+        planned = [item["metadata"]["name"] for item in json.loads(report.read_text())["install"]]
         if any(name.startswith("nvidia-") for name in planned):
             session.error(
                 f"pip would take a CUDA build of {torch[0]} (several GB). Point pip at a CPU build, "

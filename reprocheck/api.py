@@ -189,7 +189,8 @@ def _subjects(
     names = tuple(name for name in _installed(found, resolved, base) if target.kind != "pytest" or name != "pytest")
     if not names:
         raise UsageError(
-            f"`{target.text}` imports no package whose order could matter; name the subjects with --imports a,b"
+            f"`{target.text}` imports no package whose order could matter; name the subjects, "
+            "as --imports a,b or imports=[…]"
         )
     missing = [name for name in found.subjects if name not in names]
     left = f"; left out, not installed: {', '.join(missing)}" if missing else ""

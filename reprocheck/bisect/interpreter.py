@@ -81,14 +81,14 @@ def ask(python: str, environment: Mapping[str, str]) -> Interpreter:
     Raises:
         UsageError: it does not run, or is older than Python 3.9.
     """
-    end = run_process(
-        [python, "-c", _SCRIPT], env=environment, cwd=Path("/"), timeout=_SECONDS, stop=threading.Event()
-    )
+    end = run_process([python, "-c", _SCRIPT], env=environment, cwd=Path("/"), timeout=_SECONDS, stop=threading.Event())
     try:
         facts: dict[str, Any] = msgspec.json.decode(end.stdout.text)
     except msgspec.DecodeError:
         said = end.stderr.text.strip().rpartition("\n")[2] or f"exit status {end.status}"
-        raise UsageError(f"`{python}` is no Python 3.9 or later that runs ({said}); name another with --python") from None
+        raise UsageError(
+            f"`{python}` is no Python 3.9 or later that runs ({said}); name another with --python"
+        ) from None
     facts["installed"] = {str(canonicalize_name(name)): version for name, version in facts["installed"].items()}
     return msgspec.convert(facts, Interpreter)
 

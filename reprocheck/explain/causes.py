@@ -139,7 +139,7 @@ class _Search:
             order=trial.order, repeat=0, presence=trial.presence, actions=tuple(map(dict, candidate.scout(side)))
         )
         record = self.asker.records([trial])[0]
-        told = candidate.intervention.told(candidate.values[side], record)
+        told = candidate.intervention.learned(candidate.values[side], record)
         if not told:
             raise _UnfitError(candidate, "its state could not be told")
         return replace(candidate, values={**candidate.values, side: told})

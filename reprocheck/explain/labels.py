@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from reprocheck.compare.groups import outcome_key, select_outputs
+from reprocheck.compare.groups import group_id, group_records, outcome_key, select_outputs
 from reprocheck.model import Output, Record, Study, Tolerance
 from reprocheck.store.objects import ObjectStore
 
@@ -36,26 +36,40 @@ class Labels:
         tolerance_for: ToleranceFor,
         objects: ObjectStore,
     ) -> None:
-        """`records` are those the study was judged by; `patterns` select outputs as in the study."""
+        """`records` are those the study was judged by; `patterns` select outputs as in the study.
+
+        Groups keep their letters; of groups that share a label, the first one names it.
+        """
         self._patterns = tuple(patterns)
         self._agree = _Agreement(tolerance_for, objects)
         self._known: dict[object, str] = {}
         self._examples: dict[str, Record] = {}
+        orders = [arm.order for arm in study.orders if not arm.presence]
+        counted = [record for record in records if record.trial.order in orders and not record.trial.presence]
+        counted.sort(key=lambda record: orders.index(record.trial.order))
+        letters = group_records(counted, self._patterns)
+        self._used = len(letters.groups)
+        for record, letter in zip(counted, letters.ids, strict=True):
+            self._name(record, letter)
         arms: dict[tuple[str, ...], list[str]] = {}
-        for record in records:
-            if not record.trial.presence:
-                arms.setdefault(record.trial.order, []).append(self.group(record))
+        for record in counted:
+            arms.setdefault(record.trial.order, []).append(self.group(record))
         self._noise(arms)
-        self.stable = study.noise.stable
 
     def group(self, record: Record) -> str:
-        """The name of this record's own outcome, noise aside."""
+        """The name of this record's own outcome, noise aside: the study's letter, or a further one."""
         key = _key(record, self._patterns)
         if key not in self._known:
-            same = next((name for name, example in self._examples.items() if self._within(record, example)), None)
-            name = same or _letter(len(self._examples))
-            self._known[key] = name
-            self._examples.setdefault(name, record)
+            self._used += self._name(record, group_id(self._used)) == group_id(self._used)
+        return self._known[key]
+
+    def _name(self, record: Record, letter: str) -> str:
+        """Give a new outcome its name: that of one it is equal to for our purposes, else `letter`."""
+        key = _key(record, self._patterns)
+        if key not in self._known:
+            same = next((name for name, example in self._examples.items() if self._within(record, example)), letter)
+            self._known[key] = same
+            self._examples.setdefault(same, record)
         return self._known[key]
 
     def label(self, records: Sequence[Record]) -> str:
@@ -147,8 +161,3 @@ def _key(record: Record, patterns: Sequence[str]) -> object:
     key = outcome_key(record, patterns)
     return re.sub(r" \(\d+ of \d+\)", "", key) if isinstance(key, str) else key
 
-
-def _letter(index: int) -> str:
-    from reprocheck.compare.groups import group_id
-
-    return group_id(index)

@@ -46,8 +46,8 @@ NEUTRAL = {
     "usepdb": False,
     "xmlpath": None,
 }
-# Plugin -> arguments without which trials would not be alike, or not be one process.
-CALM = {"pytest_cov": ("--no-cov",), "xdist": ("-n", "0")}
+# Destination of a plugin's option -> arguments without which trials would not be alike, or not be one process.
+CALM = {"no_cov": ("--no-cov",), "numprocesses": ("-n", "0")}
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
@@ -167,10 +167,11 @@ class Plugin:
     def pytest_load_initial_conftests(self, early_config, args):
         """Make trials alike, whatever plugins there are."""
         more = ["--basetemp=%s/basetemp" % self._folder, "--color=no"]
+        known = early_config.known_args_namespace
         for name, arguments in CALM.items():
-            if early_config.pluginmanager.hasplugin(name):
+            if hasattr(known, name):
                 more += arguments
-        if early_config.pluginmanager.hasplugin("randomly") and not any("--randomly-seed" in arg for arg in args):
+        if hasattr(known, "randomly_seed") and not any("--randomly-seed" in arg for arg in args):
             more.append("--randomly-seed=0")
         end = args.index("--") if "--" in args else len(args)
         args[end:end] = more

@@ -12,7 +12,7 @@ import msgspec
 from reprocheck.explain.views import ABSENT, WORKLOAD, Views
 from reprocheck.model import Record, StateDifference, Trial
 
-__all__ = ["Candidate", "Course", "Intervention", "Pair", "Side", "course", "moment_of", "with_actions"]
+__all__ = ["Candidate", "Course", "Intervention", "Pair", "Side", "course", "moment_of", "told", "with_actions"]
 
 Side = Literal["good", "bad"]
 Course = tuple[tuple[str, dict[str, Any]], ...]
@@ -101,12 +101,14 @@ class Intervention(ABC):
     def took_effect(self, record: Record) -> bool | None:
         """Whether the record shows that the change was made; None where it was not asked for."""
         own = [report for report in record.actions if report.get("id") == self.id]
-        return all(report.get("ok", False) for report in own) if own else None
+        if any(report.get("ok") is False for report in own):
+            return False
+        return True if any(report.get("ok") for report in own) else None
 
     def why_not(self, record: Record) -> str:
         """What an intervention that took no effect reported."""
         for report in record.actions:
-            if report.get("id") == self.id and not report.get("ok", False):
+            if report.get("id") == self.id and report.get("ok") is False:
                 return str(report.get("error") or f"it is {report.get('now')!r} afterwards")
         return "not reported"
 
@@ -167,9 +169,24 @@ def moment_of(moment: str) -> str:
     return "t2" if moment == WORKLOAD else moment
 
 
-def when(moment: str) -> str:
-    """A moment in words."""
-    return "before the workload" if moment == WORKLOAD else f"when `{moment.removeprefix('before:')}` is imported"
+def told(course: Course, say: Callable[[dict[str, Any]], str]) -> str:
+    """A course in words: `say` tells the values of one moment; equal neighbours are told once."""
+    parts: list[tuple[str, list[str]]] = []
+    for moment, values in course:
+        text = say(values)
+        if parts and parts[-1][0] == text:
+            parts[-1][1].append(moment)
+        else:
+            parts.append((text, [moment]))
+    return ", ".join(f"{text} {_when(moments)}" for text, moments in parts)
+
+
+def _when(moments: Sequence[str]) -> str:
+    words = [
+        "before the workload" if moment == WORKLOAD else f"when `{moment.removeprefix('before:')}` is imported"
+        for moment in moments
+    ]
+    return words[0] if len(words) == 1 else f"from {words[0].removeprefix('when ')} on".replace(" is imported", "'s import")
 
 
 def with_actions(trial: Trial, actions: Sequence[dict[str, Any]]) -> Trial:

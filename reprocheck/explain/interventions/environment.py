@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Course, Intervention, moment_of, when, with_actions
+from reprocheck.explain.interventions.base import Course, Intervention, moment_of, told, with_actions
 from reprocheck.explain.views import ABSENT
 from reprocheck.model import StateDifference, Trial
 
@@ -52,6 +52,8 @@ class Environment(Intervention):
     def says(self, value: Any) -> str:
         """`OMP_NUM_THREADS=1 when torch is imported`."""
         name = (variable_of(self.key) or ("", ""))[1]
-        moment, values = value[0]
-        text = f"`{name}` unset" if values[self.key] == ABSENT else f"`{name}={values[self.key]}`"
-        return f"{text} {when(moment)}"
+
+        def say(values: dict[str, Any]) -> str:
+            return f"`{name}` unset" if values[self.key] == ABSENT else f"`{name}={values[self.key]}`"
+
+        return told(value, say)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Candidate, Course, Intervention, Pair, moment_of, when, with_actions
+from reprocheck.explain.interventions.base import Candidate, Course, Intervention, Pair, moment_of, told, with_actions
 from reprocheck.model import StateDifference, Trial
 
 __all__ = ["FloatingPoint", "WorkerFloatingPoint"]
@@ -44,8 +44,7 @@ class FloatingPoint(Intervention):
 
     def says(self, value: Any) -> str:
         """`flush-to-zero on when native.warmup is imported`."""
-        moment, values = value[0]
-        return f"{_told(values)} {when(moment)}"
+        return told(value, _told)
 
 
 class WorkerFloatingPoint(Intervention):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Candidate, Course, Intervention, Pair, Side, moment_of, when, with_actions
+from reprocheck.explain.interventions.base import Candidate, Course, Intervention, Pair, Side, moment_of, told, with_actions
 from reprocheck.model import Record, StateDifference, Trial
 
 __all__ = ["Generator"]
@@ -38,7 +38,7 @@ class Generator(Intervention):
             if isinstance(candidate.intervention, Generator)
         ]
 
-    def told(self, course: Course, record: Record) -> Course:
+    def learned(self, course: Course, record: Record) -> Course:
         """The course with states in the place of their digests, from the record of a scouting trial."""
         states = {
             report["when"]: report["state"]
@@ -61,8 +61,7 @@ class Generator(Intervention):
 
     def says(self, value: Any) -> str:
         """`the state of random that the other order has, before the workload`."""
-        moment, _ = value[0]
-        return f"the other order's state of `{self.generator}` {when(moment)}"
+        return told(value, lambda _: f"the other order's state of `{self.generator}`")
 
 
 def _scout(candidate: Candidate) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Course, Intervention, moment_of, when, with_actions
+from reprocheck.explain.interventions.base import Course, Intervention, moment_of, told, with_actions
 from reprocheck.explain.views import ABSENT
 from reprocheck.model import StateDifference, Trial
 
@@ -42,8 +42,10 @@ class Patch(Intervention):
 
     def says(self, value: Any) -> str:
         """`the original torch.save before the workload`."""
-        moment, values = value[0]
         place = self.key.removeprefix("patches.")
-        wanted = values[self.key]
-        text = f"the original `{place}`" if wanted == ABSENT else f"`{wanted}` in the place of `{place}`"
-        return f"{text} {when(moment)}"
+
+        def say(values: dict[str, Any]) -> str:
+            wanted = values[self.key]
+            return f"the original `{place}`" if wanted == ABSENT else f"`{wanted}` in the place of `{place}`"
+
+        return told(value, say)

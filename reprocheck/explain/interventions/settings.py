@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Course, Intervention, moment_of, when, with_actions
+from reprocheck.explain.interventions.base import Course, Intervention, moment_of, told, with_actions
 from reprocheck.model import StateDifference, Trial
 
 __all__ = ["Setting"]
@@ -45,5 +45,4 @@ class Setting(Intervention):
 
     def says(self, value: Any) -> str:
         """`torch.mode.default_dtype = torch.float64 before the workload`."""
-        moment, values = value[0]
-        return f"`{self.key} = {values[self.key]}` {when(moment)}"
+        return told(value, lambda values: f"`{self.key} = {values[self.key]}`")

@@ -1,16 +1,16 @@
 """Interventions: changes that a trial is asked to make to its own state, at a moment that is asked for.
 
 An action is a dict: `do` (the verb), `at` (`t0`, `before:MODULE`, `after:SUBJECT`, `t2`, `workload`), `id` (whose it is,
-given back in the report), and what the verb needs. Every action leaves one line `action` in the record with `ok`, and
-either what it found (`was`, `now`, …) or the `error`: an action that could not be carried out never fails the trial,
-because then its outcome would say nothing.
+given back in the report), and what the verb needs. Every action leaves one line `action` in the record with `ok` (True, False,
+or None where there was nothing to change yet), and either what it found (`was`, `now`, …) or the `error`: an action that
+could not be carried out never fails the trial, because then its outcome would say nothing.
 
 This module obeys the strict import rule. A verb's module is loaded when its first action is due.
 """
 
 import sys
 
-__all__ = ["Actions"]
+__all__ = ["Actions", "NotYet"]
 
 _VERBS = {
     "address": "pins",
@@ -29,6 +29,10 @@ _VERBS = {
     "threads": "threads",
     "watch": "looking",
 }
+
+
+class NotYet(Exception):
+    """What an action is about does not exist at this moment: nothing was changed, and `ok` is None."""
 
 
 class Actions:
@@ -61,6 +65,9 @@ class Actions:
     def _carry_out(self, action, when):
         try:
             found = _verb(action["do"])(action, self) or {}
+        except NotYet as error:
+            self._report(action, when, ok=None, error=str(error))
+            return
         except Exception as error:
             self._report(action, when, ok=False, error="%s: %s" % (type(error).__name__, error))
             return

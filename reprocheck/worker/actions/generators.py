@@ -2,6 +2,8 @@
 
 import sys
 
+from . import NotYet
+
 __all__ = ["rng"]
 
 
@@ -25,8 +27,10 @@ def rng(action, _):
 
 def _module(name):
     found = sys.modules.get(name)
+    if found is None and name == "random":
+        found = __import__(name)
     if found is None:
-        raise LookupError("%s is not loaded" % name)
+        raise NotYet("%s is not loaded" % name)
     return found
 
 

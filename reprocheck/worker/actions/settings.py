@@ -4,6 +4,7 @@ import os
 import sys
 
 from .. import sampling
+from . import NotYet
 
 __all__ = ["set"]
 
@@ -14,6 +15,8 @@ def set(action, _):  # noqa: A001 - the verb's name
     kind, _, rest = key.partition(".")
     if key in _MODULES:
         __import__(_MODULES[key])
+    if kind != "process" and kind not in sys.modules:
+        raise NotYet("%s is not loaded" % kind)
     was = _look(key)
     if was != value:
         _KINDS[kind](rest, value)

@@ -6,6 +6,7 @@ import sys
 from .. import elf, native
 from ..snapshot import blas
 from ..snapshot.bindings import labels
+from . import NotYet
 
 __all__ = ["threads"]
 
@@ -32,7 +33,7 @@ def _native(memory, library, file, count):
     short = labels(loaded)
     one = next((one for one in loaded if short.get(one) == file), None)
     if one is None:
-        raise LookupError("%s is not loaded" % file)
+        raise NotYet("%s is not loaded" % file)
     for get, set_ in _pairs(library):
         call = native.function(memory, one, set_, None, ctypes.c_int)
         if call is not None:
