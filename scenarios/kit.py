@@ -98,7 +98,8 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    # A copy: `contiguous` and `reshape` leave a single element with whatever stride it has, which `view` refuses.
+    return tensor.detach().clone(memory_format=torch.contiguous_format).flatten().view(torch.uint8)
 
 
 def assert_close(what: str, got: torch.Tensor, want: torch.Tensor, tolerance: float) -> None:

@@ -66,8 +66,8 @@ class Requirements(Struct, frozen=True, kw_only=True):
     """The one the question is about, for messages."""
     wanted: tuple[str, ...]
     constraints: tuple[str, ...] = ()
-    inherited: tuple[str, ...] = ()
-    """Distributions that are there already and must not be installed again."""
+    inherited: dict[str, str] = {}
+    """Distributions (with versions) that are there already and must not be installed again."""
     deps: bool = True
 
 
@@ -235,7 +235,10 @@ class Pip:
         argv = [*self._host, "--python", str(venv / "bin" / "python"), "install", "--no-input"]
         argv += [*self._sources, *options]
         argv += [] if requirements.deps else ["--no-deps"]
-        with _files(msgspec.structs.replace(requirements, inherited=())) as files:
+        # pip sees what is inherited by itself; held at its version, nothing is installed over it.
+        pins = tuple(f"{name}=={version}" for name, version in requirements.inherited.items())
+        held = msgspec.structs.replace(requirements, inherited={}, constraints=(*requirements.constraints, *pins))
+        with _files(held) as files:
             return self._run.run([*argv, *files, *requirements.wanted])
 
     def versions(self, package: str) -> Listing:

@@ -17,7 +17,6 @@ from packaging.version import InvalidVersion, Version
 from reprocheck.bisect.installers import Pip, Sources
 from reprocheck.bisect.records import Candidate, Unavailable
 from reprocheck.bisect.wheels import read_wheel
-from reprocheck.config import did_you_mean
 from reprocheck.errors import NothingSelectedError, StoreError, UsageError
 from reprocheck.model import Struct
 
@@ -50,8 +49,8 @@ def list_versions(package: str, sources: Sources, pip: Pip | None, *, yanked: bo
     """
     name = str(canonicalize_name(package))
     files: dict[Version, list[Path]] = {}
-    for place in sources.find_links:
-        for version, path in folder_files(Path(place.removeprefix("file://")), name):
+    for folder in (Path(place.removeprefix("file://")) for place in sources.find_links):
+        for version, path in folder_files(folder, name):
             if sources.build or path.suffix == ".whl":
                 files.setdefault(version, []).append(path)
     known: dict[Version, str] = {version: str(version) for version in files}
@@ -64,16 +63,15 @@ def list_versions(package: str, sources: Sources, pip: Pip | None, *, yanked: bo
             )
         listing = pip.versions(package)
         for text in (*listing.usable, *listing.python, *(listing.yanked if yanked else ())):
-            version = _version(text)
-            if version is not None:
-                known.setdefault(version, text)
+            if (found := _version(text)) is not None:
+                known.setdefault(found, text)
         for text, wanted in listing.python.items():
-            if (wrong := _version(text)) is not None and wrong not in files:
-                unavailable[known[wrong]] = Unavailable(kind="python", reason=f"requires Python {wanted}")
+            if (found := _version(text)) is not None and found not in files:
+                unavailable[known[found]] = Unavailable(kind="python", reason=f"requires Python {wanted}")
     if not known:
         raise UsageError(
-            f"there is no wheel of `{package}` in {', '.join(sources.find_links) or 'no folder at all'}; check the name "
-            "and --find-links"
+            f"there is no wheel of `{package}` in {', '.join(sources.find_links) or 'no folder at all'}; check the "
+            "name and --find-links"
         )
     notes: list[str] = []
     candidates = [
@@ -116,7 +114,9 @@ def _candidate(name: str, version: str, paths: Sequence[Path], notes: list[str])
     pure = all(path.name.endswith("-none-any.whl") for path in paths)
     if len(contents) > 1 and pure:
         files = ", ".join(str(path) for path in paths)
-        notes.append(f"{name} {version} is there {len(paths)} times with different contents ({files}); see which is taken")
+        notes.append(
+            f"{name} {version} is there {len(paths)} times with different contents ({files}); see which is taken"
+        )
     return Candidate(
         name=version,
         requirement=f"{name}=={version}",
@@ -144,7 +144,9 @@ def select(versions: Versions, good: str | None, bad: str | None, *, pre: bool, 
         last = finals[-1] if finals else last
     if old and new and first > last:
         if find_fix:
-            raise UsageError(f"with --find-fix the good end is the newer one, but {good} is older than {bad}; swap them")
+            raise UsageError(
+                f"with --find-fix the good end is the newer one, but {good} is older than {bad}; swap them"
+            )
         raise UsageError(
             f"the good end {good} is newer than the bad end {bad}; to find the version that fixed it, add --find-fix"
         )
@@ -169,8 +171,7 @@ def _place(text: str, places: dict[Version, int], versions: Versions) -> int:
     if version is None:
         raise UsageError(f"`{text}` is no version number; the versions of `{versions.package}` are {_some(versions)}")
     if version not in places:
-        hint = did_you_mean(text, [candidate.name for candidate in versions.candidates], f"; there are {_some(versions)}")
-        raise UsageError(f"there is no version {text} of `{versions.package}` here{hint}")
+        raise UsageError(f"there is no version {text} of `{versions.package}` here; there are {_some(versions)}")
     return places[version]
 
 

@@ -16,9 +16,10 @@ __all__ = ["command"]
 
 
 @click.command(name="state")
-@click.argument("orders", nargs=-1, required=True, metavar="ORDER…")
+@click.argument("orders", nargs=-1, metavar="ORDER…")
 @click.option("--diff", "diff", is_flag=True, help="Only what differs between the orders")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON")
+@click.option("--keys", "catalogue", is_flag=True, help="The table of everything that is captured, and why it matters")
 @click.option("--all", "everything", is_flag=True, help="Every key after every import, not only what changed")
 @click.option(
     "--key", "patterns", multiple=True, metavar="PATTERN", help="Only keys that match, e.g. 'environ.*' (repeatable)"
@@ -38,6 +39,7 @@ def command(
     orders: tuple[str, ...],
     diff: bool,
     as_json: bool,
+    catalogue: bool,
     everything: bool,
     patterns: tuple[str, ...],
     python: str | None,
@@ -50,6 +52,13 @@ def command(
     from reprocheck.report.state import print_state, print_state_difference, state_json
     from reprocheck.report.text import console_for
 
+    if catalogue:
+        from reprocheck.explain.keys import markdown
+
+        click.echo(markdown().rstrip("\n"))
+        return
+    if not orders:
+        raise UsageError("no order given; name the modules to import, e.g. `reprocheck state torch,mkl`")
     if diff and len(orders) < 2:
         raise UsageError("--diff compares orders: give two, e.g. `reprocheck state --diff torch,cupy cupy,torch`")
     records = _capture(orders, python, env, probes, timeout)

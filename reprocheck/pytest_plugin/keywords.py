@@ -42,7 +42,7 @@ def _flag(value: Any) -> Any:
 
 
 def _orders(value: Any) -> Any:
-    return [list(checked("imports", order, "an order")) for order in _sequence(value)]
+    return [_strings(order) for order in _sequence(value)]
 
 
 def _sequence(value: Any) -> Sequence[Any]:
@@ -74,6 +74,7 @@ KEYWORDS = (*_STUDY, *_OWN)
 
 def check_keywords(keywords: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The keywords with checked values. Raises `UsageError` naming the wrong one and `where` it stands."""
+    __tracebackhide__ = True
     found = {}
     for name, value in keywords.items():
         if name not in KEYWORDS:
@@ -94,6 +95,7 @@ def check_keywords(keywords: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def merged(item: pytest.Item) -> dict[str, Any]:
     """The keywords of all markers of a test, the closest winning. Raises `UsageError`."""
+    __tracebackhide__ = True
     found: dict[str, Any] = {}
     for node, mark in item.iter_markers_with_node("reprocheck"):
         where = f"@pytest.mark.reprocheck of {node.nodeid or item.nodeid}"
@@ -125,6 +127,7 @@ def place_of(target: Any, test: Path, here: Path) -> str:
 
     Raises `UsageError` for what is neither.
     """
+    __tracebackhide__ = True
     if inspect.isfunction(target):
         if "<" in target.__qualname__ or "." in target.__qualname__:
             raise UsageError(

@@ -165,7 +165,9 @@ def _baseline(item: pytest.Item, run: str, number: int, rules: dict[str, dict[st
     item.user_properties.append((PREFIX + "baseline", found["status"]))
     if found["status"] == "differs":
         command = shlex.join(["python", "-m", "pytest", item.nodeid, "--reprocheck-baseline=all"])
-        lines = [f"{len(found['differences'])} outputs differ from the baseline {file.name}", *found["differences"]]
+        count = len(found["differences"])
+        told = "1 output differs" if count == 1 else f"{count} outputs differ"
+        lines = [f"{told} from the baseline {file.name}", *found["differences"]]
         if found["environment"]:
             lines += ["the environment is another one, so only what must be equal everywhere was compared:"]
             lines += [f"  {line}" for line in found["environment"]]

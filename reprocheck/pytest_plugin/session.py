@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Check", "Session"]
 
+
 class Check(NamedTuple):
     """One check of the session."""
 
@@ -135,7 +136,9 @@ class Session:
             told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
             terminal.section("reprocheck", sep="-")
             count = len(self._checks)
-            terminal.line(f"{count} check{'' if count == 1 else 's'}: {told}; run folders in {self._state.settings.dir / 'runs'}")
+            terminal.line(
+                f"{count} check{'' if count == 1 else 's'}: {told}; run folders in {self._state.settings.dir / 'runs'}"
+            )
             for check in self.checks:
                 if check.baseline == "incomparable":
                     terminal.line(f"{check.test}: the baseline is of another environment; its bits were not compared")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.plugin.conftest import Inner
 
 pytest_plugins = ["pytester"]
@@ -102,33 +100,29 @@ def test_an_outcome_nobody_looks_at_is_an_error(inner: Inner) -> None:
     result.stdout.fnmatch_lines(["E *UsageError: nobody looked at the outcome of `reprocheck(…)`; end the call with *"])
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ('"wrk.py::same", ["a", "b"]', "there is no file `wrk.py`: did you mean `work.py`?"),
-        ('"work.py::sam", ["a", "b"]', "*work.py* defines no function `sam`*"),
-        ('"work.py::same", ["a", "nowhere"]', "subject `nowhere` isn't installed for *; install it, *"),
-        ('"work.py::same", ["a", "b"], tolerence=1', "unknown keyword `tolerence` in the call of `reprocheck`: did you *"),
-        ("lambda: 1, ['a', 'b']", "`test_it.<locals>.<lambda>` is not at the top level of its module, *"),
-        ("3, ['a', 'b']", "a target is `file.py::function`, `pkg.mod:function` or a function, not int"),
-        ('"work.py::same", ["a"]', "*"),
-    ],
-)
-def test_a_question_that_cannot_be_asked_fails_with_one_sentence(inner: Inner, call: str, message: str) -> None:
-    inner.write(
-        test_it=f"""
-            import pytest, reprocheck as rc
+QUESTIONS = {
+    '"wrk.py::same", ["a", "b"]': "there is no file `wrk.py`: did you mean `work.py`?",
+    '"work.py::sam", ["a", "b"]': "`work.py` defines no `sam` at its top level: did you mean `same`?",
+    '"work.py::same", ["a", "nowhere"]': "subject `nowhere` isn't installed for *; install it, *",
+    '"work.py::same", ["a"]': "`a` is the only subject, *",
+    '"work.py::same", ["a", "b"], tolerence=1': "unknown keyword `tolerence` in the call of `reprocheck`: did you mean *",
+    "lambda: 1, ['a', 'b']": "`test_6.<locals>.<lambda>` is not at the top level of its module, *",
+    "3, ['a', 'b']": "a target is `file.py::function`, `pkg.mod:function` or a function, not int",
+}
 
-            @pytest.mark.xfail(reason="hides no fault of the question")
-            def test_it(reprocheck):
-                reprocheck({call}).assert_identical()
-        """
-    )
+
+def test_a_question_that_cannot_be_asked_fails_with_one_sentence(inner: Inner) -> None:
+    tests = [
+        f"@pytest.mark.xfail\ndef test_{number}(reprocheck):\n    reprocheck({call}).assert_identical()\n"
+        for number, call in enumerate(QUESTIONS, 1)
+    ]
+    inner.write(test_it="import pytest\n" + "\n".join(tests))
 
     result = inner.run()
 
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([f"E *reprocheck.UsageError: {message}"])
+    result.assert_outcomes(failed=len(QUESTIONS))
+    result.stdout.fnmatch_lines([f"E *reprocheck.UsageError: {message}" for message in QUESTIONS.values()])
+    assert "pytest_plugin" not in result.stdout.str()
 
 
 def test_a_workload_that_fails_everywhere_fails_the_test_but_is_no_divergence(inner: Inner) -> None:

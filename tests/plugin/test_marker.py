@@ -271,35 +271,30 @@ def test_markers_of_module_and_class_are_merged_the_closest_wins(inner: Inner) -
     assert trials == {"one": 1, "two": 2, "three": 3}
 
 
-@pytest.mark.parametrize(
-    ("mark", "message"),
-    [
-        ("imports=['a', 'b'], repaet=3", "unknown keyword `repaet` in * of test_it.py::test_it: did you mean `repeat`?"),
-        ("imports=['a', 'b'], repeat='3'", "`repeat` in * must be a whole number of at least 1, not '3'."),
-        ("imports='a'", "`imports` in * must be a list of different module names, not 'a'."),
-        ("imports=['a', 'a']", "`imports` in * must be a list of different module names*`a` is there twice*"),
-        ("['a'], imports=['b']", "* names the imports twice; leave one out."),
-        ("['a', 'b'], gpu=1", "`gpu` in * must be True or False, not 1."),
-        ("['a', 'b'], rtol=-1", "`rtol` in * must be a number of at least 0, not -1."),
-    ],
-)
-def test_a_bad_marker_is_an_error_of_this_test(inner: Inner, mark: str, message: str) -> None:
-    inner.write(
-        test_it=f"""
-            import pytest
+MARKS = {
+    "imports=['a', 'b'], repaet=3": "unknown keyword `repaet` in * of test_it.py::test_0: did you mean `repeat`?",
+    "imports=['a', 'b'], repeat='3'": "`repeat` in * must be a whole number of at least 1, not '3'.",
+    "imports='a'": "`imports` in * must be a list of different module names, not 'a'.",
+    "imports=['a', 'a']": "`imports` in * must be a list of different module names*`a` is there twice*",
+    "['a'], imports=['b']": "* names the imports twice; leave one out.",
+    "['a', 'b'], gpu=1": "`gpu` in * must be True or False, not 1.",
+    "['a', 'b'], rtol=-1": "`rtol` in * must be a number of at least 0, not -1.",
+    "['a', 'b'], order=['a,b']": "`order` in * must be a list of orders*",
+}
 
-            @pytest.mark.reprocheck({mark})
-            def test_it(): ...
 
-            def test_other(): ...
-        """
-    )
+@pytest.mark.parametrize("workers", [None, 1])
+def test_a_bad_marker_is_an_error_of_its_test_with_and_without_xdist(inner: Inner, workers: int | None) -> None:
+    tests = [f"@pytest.mark.reprocheck({mark})\ndef test_{number}(): ...\n" for number, mark in enumerate(MARKS)]
+    inner.write(test_it="import pytest\n" + "\n".join(tests) + "\ndef test_other(): ...\n")
 
-    result = inner.run()
+    result = inner.run(workers=workers)
 
-    result.assert_outcomes(errors=1, passed=1)
-    result.stdout.fnmatch_lines([f"E *UsageError: {message}"])
+    result.assert_outcomes(errors=len(MARKS), passed=1)
+    for message in MARKS.values():
+        result.stdout.fnmatch_lines([f"E *UsageError: {message}"])
     assert "INTERNALERROR" not in result.stdout.str()
+    assert not (inner.path / ".reprocheck").exists(), "nothing was run"
 
 
 def test_a_value_that_cannot_be_compared_is_named(inner: Inner) -> None:
@@ -347,7 +342,9 @@ def test_the_users_command_line_and_ini_hold_in_trials(inner: Inner) -> None:
         """
     )
 
-    result = inner.run("--size", "7", "-m", "slow", "--junitxml=junit.xml", "--maxfail=1", "--basetemp=base", "test_it.py")
+    result = inner.run(
+        "--size", "7", "-m", "slow", "--junitxml=junit.xml", "--maxfail=1", "--basetemp=base", "test_it.py"
+    )
 
     result.assert_outcomes(passed=2)
     assert 'name="test_other"' in (inner.path / "junit.xml").read_text(), "no trial wrote over the report"

@@ -41,7 +41,7 @@ class _Trace:
         if "ops" in modes and "torch" in sys.modules:
             from .ops import OpTrace
 
-            self._parts.append(OpTrace(own, self._sink, _Off(), self._op if "op" in self._keep else None))
+            self._parts.append(OpTrace(own, self._sink, self._op if "op" in self._keep else None, wanted.get("exact", False)))
         if "lines" in modes:
             from .lines import LineTrace
 

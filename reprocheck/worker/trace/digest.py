@@ -29,6 +29,7 @@ _MULTIPLIERS = 1 << 40
 """Positions from here on give the blocks' multipliers; no array is that long."""
 
 _tables: dict = {}
+_heads: dict = {}
 
 
 def tensor_digest(tensor):
@@ -57,9 +58,15 @@ def dtype_name(value):
 
 def finish(total, dtype, shape):
     """16 hexadecimal digits of a sum of words, with dtype and shape mixed in."""
-    head = 0xCBF29CE484222325
-    for code in ("%s%r" % (dtype, tuple(shape))).encode("ascii", "replace"):
-        head = ((head ^ code) * 0x100000001B3) & _MASK
+    key = (dtype, tuple(shape))
+    head = _heads.get(key)
+    if head is None:
+        head = 0xCBF29CE484222325
+        for code in ("%s%r" % key).encode("ascii", "replace"):
+            head = ((head ^ code) * 0x100000001B3) & _MASK
+        if len(_heads) > 10_000:
+            _heads.clear()
+        _heads[key] = head
     return "%016x" % _splitmix64((int(total) & _MASK) ^ head)
 
 

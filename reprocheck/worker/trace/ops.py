@@ -12,7 +12,8 @@ Backward runs in autograd's threads on a device and in the caller's on a CPU; to
 import os
 import sys
 
-from . import plans
+from . import digest, plans
+from .memory import Memory
 from .places import Places
 
 __all__ = ["OpTrace"]
@@ -21,16 +22,15 @@ __all__ = ["OpTrace"]
 class OpTrace:
     """Records operators from `start` to `stop`, in the thread that starts it and in the backward passes it runs."""
 
-    def __init__(self, own, sink, off, keep=None, digests=True, after=None):
-        """`off` keeps modes away from digests; `keep(number, inputs, outputs)`; `after(number)` is called each time."""
+    def __init__(self, own, sink, keep=None, exact=False, digests=True, after=None):
+        """`keep(number, side, tensors)` sees every operator's values; `after(number)` is called behind each."""
         self._torch = sys.modules["torch"]
         self._sink = sink
-        self._off = off
         self._keep = keep
         self._digests = digests
         self._after = after
         self._plans = {}
-        self._known = {}
+        self._memory = Memory(exact)
         self.places = Places(self._torch, own)
         self.quiet = 0
         """Above 0 while operators belong to something that is recorded as a whole."""
@@ -51,52 +51,63 @@ class OpTrace:
 
     def dispatch(self, func, args, kwargs):
         """Run an operator and record it."""
+        if self.quiet:
+            return func(*args, **kwargs)
         plan = self._plans.get(func)
         if plan is None:
-            plan = self._plans[func] = plans.plan_for(self._torch, func)
-        if plan is plans.IGNORED or self.quiet:
-            return func(*args, **kwargs)
+            plan = self._plans[func] = plans.Plan(self._torch, func)
+        if plan.plumbing:
+            result = func(*args, **kwargs)
+            if args and isinstance(result, self._torch.Tensor) and isinstance(args[0], self._torch.Tensor):
+                self._memory.carry(args[0], result)
+            return result
         place = self.places.find(sys._getframe(2))
-        number = self._sink.number()
         tensor = self._torch.Tensor
-        given = []
-        if plan.fills:
-            fills = self._named(plan.fills, plan, args, kwargs)
-            plans.tensors_in(tensor, (args, kwargs), given)
-            given = [value for value in given if not any(value is filled for filled in fills)]
-        else:
-            plans.tensors_in(tensor, args, given)
-            if kwargs:
-                plans.tensors_in(tensor, (kwargs,), given)
-        record = {"k": "op", "n": number, "op": plan.name}
-        with self._off:
-            record["in"] = [self.fact(value, plan.view) for value in given]
-            if plan.random:
-                record["rng"] = self._generator_state(given, args, kwargs)
-            if self._keep is not None:
-                self._keep(number, "in", given)
+        given, written = [], []
+        plans.tensors_in(tensor, args, given)
+        if kwargs:
+            plans.tensors_in(tensor, (kwargs,), given)
+        if plan.fills or plan.writes:
+            filled = self._named(plan.fills, plan, args, kwargs)
+            written = self._named(plan.writes, plan, args, kwargs) + filled
+            given = [value for value in given if not any(value is other for other in filled)]
+        record = self.before(plan.name, given, plan.view)
+        if plan.random:
+            record["rng"] = self._generator_state(given, args, kwargs)
         result = func(*args, **kwargs)
-        written = self._named(plan.writes + plan.fills, plan, args, kwargs) if plan.writes or plan.fills else []
         returned = []
         plans.tensors_in(tensor, (result,), returned)
-        out = written + [value for value in returned if not any(value is other for other in written)]
-        with self._off:
-            record["out"] = [self.fact(value, plan.view or plan.blank) for value in out]
-            if self._keep is not None:
-                self._keep(number, "out", out)
+        returned = [value for value in returned if not any(value is other for other in written)]
+        self.results(record, written, returned, shape_only=plan.view or plan.blank)
+        if plan.view:
+            record["view"] = 1
+            if len(given) == 1 == len(returned):
+                self._memory.carry(given[0], returned[0])
         text = plans.plain_text(tensor, args, kwargs)
         if text:
             record["a"] = text
-        if plan.view:
-            record["view"] = 1
-        self.placed(record, place, given)
-        self._sink.write(record)
-        if self._after is not None:
-            self._after(number)
+        self.finish(record, place, given)
         return result
 
-    def placed(self, record, place, given):
-        """Add the fields of a place to a record."""
+    def before(self, name, given, shape_only=False):
+        """The record of an operator that is about to run on the tensors `given`."""
+        record = {"k": "op", "n": self._sink.number(), "op": name}
+        record["in"] = [self.fact(value, shape_only) for value in given]
+        if self._keep is not None:
+            self._keep(record["n"], "in", given)
+        return record
+
+    def results(self, record, written, returned, shape_only=False):
+        """Add what it left: arguments it wrote to, and tensors it returned."""
+        for value in written:
+            self._memory.wrote(value)
+        facts = [self.fact(value, shape_only, written=True) for value in written]
+        record["out"] = facts + [self.fact(value, shape_only) for value in returned]
+        if self._keep is not None:
+            self._keep(record["n"], "out", written + returned)
+
+    def finish(self, record, place, given):
+        """Add the fields of a place, and write the record."""
         site = self._sink.site
         if place.own is not None:
             record["s"] = site(place.own, place.line)
@@ -114,17 +125,30 @@ class OpTrace:
             forward = place.forward
             if forward is not None and forward.own is not None:
                 record["fs"] = site(forward.own, forward.line)
+        self._sink.write(record)
+        if self._after is not None:
+            self._after(record["n"])
 
-    def fact(self, value, shape_only=False):
+    def fact(self, value, shape_only=False, written=False):
         """The fact of a tensor, with strides and device where they are not the plain ones."""
-        if shape_only or not self._digests:
-            fact = [str(value.dtype)[6:], list(value.shape), None]
-        else:
-            fact = self._sink.fact(value)
+        fact = [digest.dtype_name(value), list(value.shape), None]
+        if self._digests and not shape_only:
+            total = self._memory.find(value)
+            if total is None:
+                try:
+                    total = digest.tensor_sum(value)
+                except Exception as error:
+                    fact[2] = "unreadable: " + type(error).__name__
+                else:
+                    self._memory.add(value, total, written)
+                    self._sink.complete(fact, total)
+            else:
+                self._sink.complete(fact, total)
         if value.layout is self._torch.strided:
             plain = value.device.type == "cpu"
-            if not plain or not value.is_contiguous():
-                fact.append(None if value.is_contiguous() else list(value.stride()))
+            contiguous = value.is_contiguous()
+            if not plain or not contiguous:
+                fact.append(None if contiguous else list(value.stride()))
                 if not plain:
                     fact.append(str(value.device))
         return fact
@@ -151,7 +175,7 @@ class OpTrace:
                 index = torch.cuda.current_device() if device.index is None else device.index
                 generator = torch.cuda.default_generators[index]
         try:
-            return self._sink.fact(generator.get_state())[2]
+            return digest.tensor_digest(generator.get_state())
         except RuntimeError:
             # While a CUDA graph is captured the state can't be read.
             return None

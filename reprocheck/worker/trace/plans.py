@@ -1,9 +1,10 @@
 """What is known of a torch operator before it runs: its name, what it writes, and whether it computes anything."""
 
-__all__ = ["IGNORED", "Plan", "plan_for", "plain_text", "tensors_in"]
+__all__ = ["Plan", "plain_text", "tensors_in"]
 
 _UNINITIALISED = ("aten::empty", "aten::new_empty", "aten::resize_", "aten::_efficientzerotensor")
 _PLUMBING = ("aten::detach", "aten::alias", "aten::lift_fresh", "aten::set_data", "profiler::", "prim::", "aten::sym_")
+"""Operators that move a handle and no number."""
 _VIEWS = ("aten::_unsafe_view", "aten::_reshape_alias")
 """Views that their schema does not tell."""
 _FILLING = frozenset(
@@ -19,17 +20,19 @@ class Plan:
 
     `writes` are the names of arguments it changes, `fills` those that it only fills (`out=`, `uniform_`), whose values
     before do not matter. A `view` computes nothing. `blank` outputs hold whatever the memory held. `random` ones draw.
+    `plumbing` is not recorded.
     """
 
-    __slots__ = ("blank", "fills", "name", "names", "random", "view", "writes")
+    __slots__ = ("blank", "fills", "name", "names", "plumbing", "random", "view", "writes")
 
     def __init__(self, torch, func):
         schema = getattr(func, "_schema", None)
         if schema is None:
             # A higher order operator has no schema.
             self.name, self.names, self.writes, self.fills = str(func.name()), (), (), ()
-            self.view = self.blank = self.random = False
+            self.view = self.blank = self.random = self.plumbing = False
             return
+        self.plumbing = schema.name.startswith(_PLUMBING)
         overload = func._overloadname
         self.name = schema.name if overload in ("default", "") else "%s.%s" % (schema.name, overload)
         arguments = schema.arguments
@@ -45,18 +48,6 @@ class Plan:
         self.blank = schema.name.startswith(_UNINITIALISED)
         tag = getattr(torch.Tag, "nondeterministic_seeded", None)
         self.random = tag is not None and tag in func.tags
-
-
-IGNORED = object()
-"""The plan of operators that are not recorded: they move a handle, and no number."""
-
-
-def plan_for(torch, func):
-    """The plan of an operator, or IGNORED."""
-    schema = getattr(func, "_schema", None)
-    if schema is not None and schema.name.startswith(_PLUMBING):
-        return IGNORED
-    return Plan(torch, func)
 
 
 def tensors_in(tensor_type, values, found):

@@ -86,6 +86,11 @@ class Sink:
         except Exception as error:
             fact[2] = "unreadable: " + type(error).__name__
             return fact
+        self.complete(fact, total)
+        return fact
+
+    def complete(self, fact, total):
+        """Put the digest of a sum into its fact: now, or when the sum was fetched from its device."""
         if total is None:
             fact[2] = "no values"
         elif type(total) is int:
@@ -94,7 +99,6 @@ class Sink:
             self._waiting.append((fact, total))
             if len(self._waiting) >= 4 * _BATCH:
                 self._fetch()
-        return fact
 
     def _fetch(self):
         """Bring the sums that wait on devices over, one copy for each device."""

@@ -1,0 +1,190 @@
+"""A study together with what its run folder still holds: the records, and which output had which bits in which order."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from reprocheck.compare.groups import group_id
+from reprocheck.errors import StoreError
+from reprocheck.model import Arm, Output, Record, Struct, Study, Trial
+from reprocheck.store.objects import ObjectStore
+from reprocheck.store.run import JournalLine, Run
+
+__all__ = ["MIXED", "NONE", "Evidence", "Matrix"]
+
+Order = tuple[str, ...]
+MIXED = "~"
+"""Identical runs of one order gave different bits."""
+NONE = "–"
+"""The output is not there: the trial failed, or did not produce it."""
+
+
+class Matrix(Struct, frozen=True, kw_only=True):
+    """Which bits each output had in each order."""
+
+    orders: tuple[Order, ...]
+    rows: dict[str, tuple[str, ...]]
+    """Output -> per order the letter of the first group with these bits, `MIXED`, or `NONE`."""
+
+
+class _Seen(Struct, frozen=True, kw_only=True):
+    """One counted trial, without the record's weight."""
+
+    line: JournalLine
+    order: Order
+    capture: bool
+    ok: bool
+    bits: bytes
+    """Per output the number of its bits among those seen (-1: absent); the failure's signature in a failed trial."""
+
+
+class Evidence:
+    """What a report draws from. Everything but `study` may be missing: a study can be all that is left of a run."""
+
+    def __init__(self, study: Study, run: Run | None = None, *, missing: str = "") -> None:
+        """`missing` says in one sentence why there is no `run`."""
+        self.study = study
+        self.run = run
+        self.missing = missing
+        self._records: dict[str, Record] = {}
+
+    @classmethod
+    def of(cls, study: Study, folder: Path | None = None) -> Evidence:
+        """The study with its run folder: `folder`, or where the study says it was written, if it is still there."""
+        place = folder or (Path(study.run_dir) if study.run_dir else None)
+        if place is None or not (place / "spec.json").is_file():
+            return cls(study, missing="the run folder is not at hand, so what only records hold is left out")
+        try:
+            evidence = cls(study, Run(place))
+            _ = evidence._seen
+        except StoreError as error:
+            return cls(study, missing=f"the run folder can't be read, so what only records hold is left out: {error}")
+        return evidence
+
+    @property
+    def objects(self) -> ObjectStore | None:
+        """The stored arrays."""
+        return self.run.objects if self.run is not None else None
+
+    @cached_property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that were run for the verdict: no presence arms, no order that stands for another."""
+        return tuple(arm for arm in self.study.orders if not arm.presence and arm.same_as is None)
+
+    @cached_property
+    def reference(self) -> str | None:
+        """The group others are compared with."""
+        return next((group.id for group in self.study.groups if group.failure is None), None)
+
+    def record(self, order: Order) -> Record | None:
+        """The first record of an order that finished with its state captured (or any of it, failing that)."""
+        seen = [item for item in self._seen if item.order == order]
+        seen.sort(key=lambda item: (not item.capture, not item.ok))
+        return self._load(seen[0]) if seen else None
+
+    def example(self, group: str) -> Record | None:
+        """A record of a group."""
+        found = next((item for item, letter in self._letters if letter == group), None)
+        return self._load(found) if found is not None else None
+
+    def outputs(self, group: str) -> dict[str, Output]:
+        """Output by name in an example of the group; empty where there is none."""
+        record = self.example(group)
+        return {output.name: output for output in record.outputs} if record is not None else {}
+
+    @cached_property
+    def matrix(self) -> Matrix | None:
+        """Which order gave which bits, output by output; None without records."""
+        if not self._letters:
+            return None
+        orders = tuple(arm.order for arm in self.arms)
+        decoded = [(item.order, letter, _row(item, len(self._names))) for item, letter in self._letters]
+        rows = {}
+        for number, name in enumerate(self._names):
+            letters: dict[int, str] = {}
+            found: dict[Order, set[int]] = {order: set() for order in orders}
+            for order, letter, row in decoded:
+                bits = row[number]
+                if bits >= 0:
+                    known = letters.setdefault(bits, letter)
+                    letters[bits] = min(known, letter, key=lambda text: (len(text), text))
+                if order in found:
+                    found[order].add(bits)
+            rows[name] = tuple(_cell(found[order], letters) for order in orders)
+        return Matrix(orders=orders, rows=rows)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(output.name for output in self.study.outputs)
+
+    @cached_property
+    def _seen(self) -> tuple[_Seen, ...]:
+        """The trials the verdict was judged by, in the order of the study's arms."""
+        if self.run is None:
+            return ()
+        bare_only = self.study.noise.observer == "differs"
+        positions = {name: number for number, name in enumerate(self._names)}
+        numbers: list[dict[str, int]] = [{} for _ in positions]
+        orders = [arm.order for arm in self.arms]
+        seen = []
+        for line in self.run.journal():
+            record = self.run.read(line.record, Record)
+            trial = record.trial
+            plain = trial == Trial(order=trial.order, repeat=trial.repeat, capture=trial.capture)
+            if not plain or trial.order not in orders or (bare_only and trial.capture):
+                continue
+            seen.append(
+                _Seen(
+                    line=line,
+                    order=trial.order,
+                    capture=trial.capture,
+                    ok=record.ok,
+                    bits=_bits(record, positions, numbers),
+                )
+            )
+        seen.sort(key=lambda item: orders.index(item.order))
+        return tuple(seen)
+
+    @cached_property
+    def _letters(self) -> tuple[tuple[_Seen, str], ...]:
+        """Each counted trial with its group, lettered as the study does: in order of first appearance."""
+        known: dict[bytes, str] = {}
+        return tuple((item, known.setdefault(item.bits, group_id(len(known)))) for item in self._seen)
+
+    def _load(self, seen: _Seen) -> Record:
+        assert self.run is not None  # noqa: S101 - nothing is seen without a run
+        name = seen.line.record
+        if name not in self._records:
+            self._records[name] = self.run.read(name, Record)
+        return self._records[name]
+
+
+def _bits(record: Record, positions: dict[str, int], numbers: Sequence[dict[str, int]]) -> bytes:
+    if record.failure is not None:
+        return b"failure:" + record.failure.signature.encode("utf-8", "surrogatepass")
+    row = array("i", [-1]) * len(positions)
+    for output in record.outputs:
+        position = positions.get(output.name)
+        if position is not None:
+            known = numbers[position]
+            row[position] = known.setdefault(output.digest, len(known))
+    return b"outputs:" + row.tobytes()
+
+
+def _row(item: _Seen, length: int) -> Sequence[int]:
+    if item.bits.startswith(b"failure:"):
+        return array("i", [-1]) * length
+    row = array("i")
+    row.frombytes(item.bits.removeprefix(b"outputs:"))
+    return row
+
+
+def _cell(bits: Iterable[int], letters: dict[int, str]) -> str:
+    found = set(bits)
+    if len(found) > 1:
+        return MIXED
+    number = next(iter(found), -1)
+    return letters[number] if number >= 0 else NONE

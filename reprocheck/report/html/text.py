@@ -1,0 +1,108 @@
+"""Text on a page: nothing that a name or a value holds may hide, reorder or drown what stands around it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from reprocheck.model import Struct
+
+__all__ = ["LEVELS", "Limits", "clip", "finalizer", "prose", "slug", "visible"]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much of everything a page shows; what is left out is counted, and the JSON has it."""
+
+    outputs: int
+    matrix: int
+    """Rows of the order × output table."""
+    orders: int
+    states: int
+    tests: int
+    libraries: int
+    events: int
+    pictures: int
+    """Outputs that are drawn."""
+    text: int
+    """Characters of one piece of text, e.g. a traceback."""
+    name: int
+    """Characters of one name or value in a table."""
+
+
+LEVELS = (
+    Limits(
+        outputs=200,
+        matrix=100,
+        orders=120,
+        states=60,
+        tests=60,
+        libraries=160,
+        events=40,
+        pictures=4,
+        text=6000,
+        name=240,
+    ),
+    Limits(
+        outputs=60, matrix=30, orders=60, states=20, tests=20, libraries=60, events=15, pictures=2, text=2000, name=120
+    ),
+    Limits(outputs=20, matrix=15, orders=24, states=8, tests=8, libraries=20, events=6, pictures=1, text=600, name=60),
+    Limits(outputs=10, matrix=10, orders=12, states=4, tests=4, libraries=0, events=0, pictures=0, text=300, name=40),
+)
+"""From generous to bare: a page that would be too large is made again with the next one."""
+
+# Controls (all but tab and newline), directional marks and overrides, invisible operators, line separators,
+# interlinear marks, tags and lone surrogates: they are shown by number.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\ufff0-\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def visible(text: str) -> str:
+    r"""`text` with every character that would not be seen as `\u202e`; tabs and newlines stay."""
+    return _HIDDEN.sub(_by_number, text)
+
+
+def _by_number(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def clip(text: str, limit: int) -> str:
+    """At most about `limit` characters: start and end, and how many there were."""
+    if len(text) <= limit:
+        return text
+    head = max(1, limit * 3 // 4)
+    return f"{text[:head]} … {text[len(text) - (limit - head) :]} ({len(text):,} characters)"
+
+
+def prose(text: str, limit: int = 2000) -> Markup:
+    """A sentence whose parts in backticks are code."""
+    done = Markup()
+    at = 0
+    shown = clip(visible(text), limit)
+    for found in _CODE.finditer(shown):
+        done += escape(shown[at : found.start()]) + Markup("<code>{}</code>").format(found[1])  # noqa: S704
+        at = found.end()
+    return done + escape(shown[at:])
+
+
+def finalizer(limits: Limits) -> Any:
+    """What Jinja does with every expression before it escapes it: None is nothing, and text is visible and bounded."""
+
+    def finalize(value: Any) -> Any:
+        if value is None:
+            return ""
+        if hasattr(value, "__html__") or isinstance(value, int):
+            return value
+        return clip(visible(str(value)), limits.text)
+
+    return finalize
+
+
+def slug(text: str) -> str:
+    """A file name that says what it is about: letters, digits and dashes."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[-60:] or "study"
