@@ -18,9 +18,13 @@ __all__ = [
     "Difference",
     "Event",
     "Failure",
+    "FirstLine",
     "Group",
+    "KernelDifference",
     "Noise",
     "NotCompared",
+    "OperatorOrigin",
+    "OperatorOutput",
     "Origin",
     "Output",
     "OutputDifference",
@@ -38,7 +42,9 @@ __all__ = [
     "Target",
     "DifferingTest",
     "Tolerance",
+    "Traced",
     "Trial",
+    "Unaligned",
     "Verdict",
 ]
 
@@ -479,6 +485,114 @@ class Spent(Struct, frozen=True, kw_only=True):
     """False when the budget ended before the search did."""
 
 
+class FirstLine(Struct, frozen=True, kw_only=True):
+    """The first executed line of the workload after which a variable holds different bits in the two orders."""
+
+    kind: Literal["set", "changed", "met", "path"]
+    """`set` or `changed` in place by the line; `met` by it, different already; `path`: other lines ran from here on."""
+    text: str
+    """In one sentence."""
+    file: str
+    line: int
+    function: str = ""
+    source: str = ""
+    variable: str = ""
+    iteration: int | None = None
+    loop_line: int | None = None
+    """The innermost loop around it, and its iteration."""
+    call: int = 1
+    """Which call of the function."""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    difference: Difference | None = None
+    """How the variable differs, from trials of its own."""
+
+
+class OperatorOutput(Struct, frozen=True, kw_only=True):
+    """The array in which two runs of an operator differ."""
+
+    name: str
+    """`output 0`, or `input 1` where what it was given differs."""
+    dtype: str
+    shape: tuple[int, ...]
+    difference: Difference | None = None
+
+
+class OperatorOrigin(Struct, frozen=True, kw_only=True):
+    """The earliest operator at which the two orders part."""
+
+    kind: Literal["operator", "replaced", "random", "initialisation", "data", "input"]
+    """`operator`: equal inputs, unequal outputs. `replaced`: the orders ran other operators here. `random`: its
+    generator's state differed before it drew; `initialisation`: while a module was set up. `data`: it made an array from
+    nothing the trace sees. `input`: what it was given differed, and nothing that was traced had made it."""
+    text: str
+    """In one sentence."""
+    operator: str
+    other_operator: str | None = None
+    """What ran instead in the second order (kind `replaced`)."""
+    index: int
+    """Its number in the first order's trace."""
+    module: str | None = None
+    phase: str = "forward"
+    """`forward`, `backward`, `optimiser` or `initialisation`."""
+    file: str | None = None
+    line: int | None = None
+    source: str = ""
+    forward_line: int | None = None
+    """Of a backward operator: the line whose gradient it computes."""
+    through: str | None = None
+    """The line of a toolbox that the call went through."""
+    inputs_equal: bool
+    inputs: tuple[str, ...] = ()
+    """Their dtypes and shapes."""
+    arguments: str = ""
+    output: OperatorOutput | None = None
+    repeated: int = 0
+    """Later operators that also had equal inputs and unequal outputs: they part there by themselves."""
+
+
+class Unaligned(Struct, frozen=True, kw_only=True):
+    """Operators that ran in one order only, or in another place or form."""
+
+    kind: Literal["inserted", "missing", "replaced", "reordered"]
+    """As seen from the first order."""
+    operator: str
+    other: str | None = None
+    file: str | None = None
+    line: int | None = None
+    module: str | None = None
+    count: int = 1
+    text: str = ""
+
+
+class KernelDifference(Struct, frozen=True, kw_only=True):
+    """An operator for which the two orders ran other kernels, or the same ones of another library."""
+
+    operator: str
+    index: int
+    module: str | None = None
+    file: str | None = None
+    line: int | None = None
+    kernels: tuple[tuple[str, ...], tuple[str, ...]]
+    """What each order ran: library, version, routine or implementation, problem."""
+    text: str = ""
+
+
+class Traced(Struct, frozen=True, kw_only=True):
+    """The passes that locate: on which orders, how much they saw, and whether looking changed what was looked at."""
+
+    orders: tuple[tuple[str, ...], tuple[str, ...]]
+    modes: tuple[str, ...]
+    observer: Literal["agrees", "moved", "vanished", "failed"]
+    """Final outputs of traced runs against untraced ones: equal; other, but still apart; no longer apart; no outputs."""
+    operators: int = 0
+    lines: int = 0
+    trials: int = 0
+    noisy: int = 0
+    """Operators whose values differ between two traced runs of one order; they are no evidence."""
+    notes: tuple[str, ...] = ()
+
+
 class Study(Struct, frozen=True, kw_only=True):
     """All trials of one question, and its verdict. Its JSON is the published document."""
 
@@ -501,6 +615,13 @@ class Study(Struct, frozen=True, kw_only=True):
     outputs: tuple[OutputDifference, ...]
     state_differences: tuple[StateDifference, ...] = ()
     hazards: tuple[StateDifference, ...] = ()
+    first_line: FirstLine | None = None
+    origin: OperatorOrigin | None = None
+    inherited: int = 0
+    """Operators after the origin that were given different inputs and gave different outputs."""
+    unaligned: tuple[Unaligned, ...] = ()
+    kernels: tuple[KernelDifference, ...] = ()
+    traced: Traced | None = None
     rule: Rule | None = None
     causes: tuple[Cause, ...] = ()
     consequences: tuple[Consequence, ...] = ()

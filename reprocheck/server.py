@@ -7,9 +7,9 @@ under way, its trials, and this process.
 
 from __future__ import annotations
 
-import _thread
 import os
 import queue
+import signal
 import sys
 import threading
 import traceback
@@ -47,8 +47,9 @@ def _read(requests: queue.SimpleQueue[bytes | None], busy: threading.Event) -> N
     for line in sys.stdin.buffer:
         requests.put(line)
     requests.put(None)
-    if busy.is_set():
-        _thread.interrupt_main()
+    if busy.is_set() and (ident := threading.main_thread().ident) is not None:
+        # A real signal to that very thread: it waits for trials inside a lock, which nothing else interrupts.
+        signal.pthread_kill(ident, signal.SIGINT)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

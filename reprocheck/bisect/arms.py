@@ -20,7 +20,7 @@ from reprocheck.config.options import Options
 from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.process import run_process
-from reprocheck.engine.runner import Runner
+from reprocheck.engine.runner import Progress, Runner
 from reprocheck.errors import UsageError
 from reprocheck.model import Record, Struct, Study, Target, Tolerance, Trial
 from reprocheck.plan.subjects import find_subjects
@@ -82,7 +82,7 @@ class Workload(Struct, frozen=True, kw_only=True):
         """What stands first on a trial's module search path."""
         return str(Path(self.target.path).parent) if self.target.path else self.cwd
 
-    def study(self, place: Place, folder: Path, *, jobs: int | None = None) -> Study:
+    def study(self, place: Place, folder: Path, *, jobs: int | None = None, progress: Progress | None = None) -> Study:
         """The study of all orders with this version. A study that is there already is read, not run.
 
         Raises:
@@ -104,6 +104,7 @@ class Workload(Struct, frozen=True, kw_only=True):
             cwd=self.cwd,
             argv=self.argv,
             probes=self.probes,
+            progress=progress,
             **options,
         )
 

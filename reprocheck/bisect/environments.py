@@ -51,6 +51,7 @@ class PackageEnvironments:
         extra: Sequence[str] = (),
         constraints: Sequence[str] = (),
         sources: Mapping[str, object] | None = None,
+        yanked: bool = True,
         jobs: int = 4,
     ) -> None:
         """`extra` are further requirements; `sources`, where packages come from, is part of what a cache entry is."""
@@ -61,6 +62,7 @@ class PackageEnvironments:
         self._inherit = inherit
         self._constraints = tuple(constraints)
         self._sources = dict(sources or {})
+        self._yanked = yanked
         self._jobs = jobs
         self._resolutions: dict[str, Resolution | Unavailable] = {}
         self._lock = threading.Lock()
@@ -126,6 +128,8 @@ class PackageEnvironments:
     def _resolve(self, candidate: Candidate) -> Resolution | Unavailable:
         if candidate.name not in self._resolutions:
             found = self._installer.resolve(self._requirements(candidate), self._empty())
+            if isinstance(found, Resolution) and self._package in found.yanked and not self._yanked:
+                found = Unavailable(kind="yanked", reason="its makers took it back; use it all the same with --yanked")
             self._resolutions[candidate.name] = found
         return self._resolutions[candidate.name]
 

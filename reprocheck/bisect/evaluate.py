@@ -21,7 +21,9 @@ from reprocheck.compare.groups import outcome_key
 from reprocheck.config import closest
 from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.process import run_process
+from reprocheck.engine.runner import Progress
 from reprocheck.errors import HarnessError, UsageError
+from reprocheck.explain import keys
 from reprocheck.explain.state import flatten
 from reprocheck.model import Record
 
@@ -29,7 +31,7 @@ __all__ = ["ByCommand", "ByStudy", "ByTrial", "Evaluator", "folder_name", "group
 
 
 class Evaluator(Protocol):
-    """Runs one version once and says what it saw."""
+    """Runs one version and says what each run showed."""
 
     runs: int
     """How often the ends, and the versions at the boundary, are run when all goes well."""
@@ -39,8 +41,11 @@ class Evaluator(Protocol):
     def refer_to(self, candidate: Candidate, place: Place) -> None:
         """Take this version as what others are compared with."""
 
-    def observe(self, candidate: Candidate, place: Place, run: int) -> Seen:
-        """One run. Raises `UsageError` for a question that can't be asked and `HarnessError` for a broken instrument."""
+    def observe(self, candidate: Candidate, place: Place, runs: range) -> list[Seen]:
+        """These runs, by number.
+
+        Raises `UsageError` for a question that can't be asked and `HarnessError` for a broken instrument.
+        """
 
     def check_ends(self, old: Candidate, new: Candidate) -> None:
         """Raise `UsageError` if the ends, both run, show that the question is misspelt."""
@@ -63,17 +68,31 @@ class ByStudy:
     runs = 1
     compares = False
 
-    def __init__(self, condition: Condition, workload: Workload, folder: Path, *, jobs: int | None = None) -> None:
-        """Studies are kept below `folder`; `jobs` trials run at a time."""
+    def __init__(
+        self,
+        condition: Condition,
+        workload: Workload,
+        folder: Path,
+        *,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Studies are kept below `folder`; `jobs` trials run at a time, and `progress` is told of them."""
         self._condition, self._workload, self._folder, self._jobs = condition, workload, folder, jobs
+        self._progress = progress
 
     def refer_to(self, candidate: Candidate, place: Place) -> None:
         """Nothing is compared."""
 
-    def observe(self, candidate: Candidate, place: Place, run: int) -> Seen:
-        """A study of all orders."""
+    def observe(self, candidate: Candidate, place: Place, runs: range) -> list[Seen]:
+        """So many studies of all orders."""
+        return [self._study(candidate, place, run) for run in runs]
+
+    def _study(self, candidate: Candidate, place: Place, run: int) -> Seen:
         begin = time.monotonic()
-        study = self._workload.study(place, study_folder(self._folder, candidate, run), jobs=self._jobs)
+        study = self._workload.study(
+            place, study_folder(self._folder, candidate, run), jobs=self._jobs, progress=self._progress
+        )
         bad, reason = judge_study(self._condition, study)
         group = "verdict " + study.verdict
         return Seen(
@@ -102,7 +121,7 @@ class ByTrial:
 
     def refer_to(self, candidate: Candidate, place: Place) -> None:
         """Run (or read) the first trial of the good end."""
-        arm = self._arm(candidate, place, 0)
+        arm = self._arm(candidate, place, range(1))
         record = arm.records[0]
         if record.failure is not None:
             if record.failure.kind in ("target", "unsupported"):
@@ -111,16 +130,18 @@ class ByTrial:
         self._reference = (arm, record)
         self._values = self._state(record, place)
 
-    def observe(self, candidate: Candidate, place: Place, run: int) -> Seen:
-        """One trial."""
-        arm = self._arm(candidate, place, run)
-        record = arm.records[0]
-        bad, reason = self._judge(arm, record, place)
-        if self._condition.kind == "state":
-            group = group_key(msgspec.json.encode(self._state(record, place), order="sorted").decode())
-        else:
-            group = group_key(outcome_key(record, self._workload.options.outputs))
-        return Seen(bad=bad, reason=reason, group=group, seconds=record.seconds, run_dir=arm.folder)
+    def observe(self, candidate: Candidate, place: Place, runs: range) -> list[Seen]:
+        """So many trials."""
+        arm = self._arm(candidate, place, runs)
+        seen = []
+        for record in arm.records:
+            bad, reason = self._judge(arm, record, place)
+            if self._condition.kind == "state":
+                group = group_key(msgspec.json.encode(self._state(record, place), order="sorted").decode())
+            else:
+                group = group_key(outcome_key(record, self._workload.options.outputs))
+            seen.append(Seen(bad=bad, reason=reason, group=group, seconds=record.seconds, run_dir=arm.folder))
+        return seen
 
     def check_ends(self, old: Candidate, new: Candidate) -> None:
         """A key that neither end captured is misspelt; with outputs to compare there must be outputs."""
@@ -129,10 +150,9 @@ class ByTrial:
             hint = f"did you mean `{near}`?" if near else "see them with `reprocheck state`"
             raise UsageError(f"no key `{self._condition.value}` is captured in {old.name} or {new.name}: {hint}")
 
-    def _arm(self, candidate: Candidate, place: Place, run: int) -> Arm:
+    def _arm(self, candidate: Candidate, place: Place, runs: range) -> Arm:
         name = "trials" if self._order else "own"
-        folder = arm_folder(self._folder, candidate, name)
-        return self._workload.arm(place, self._order, range(run, run + 1), folder)
+        return self._workload.arm(place, self._order, runs, arm_folder(self._folder, candidate, name))
 
     def _judge(self, arm: Arm, record: Record, place: Place) -> tuple[bool | None, str]:
         if not self.compares:
@@ -160,9 +180,9 @@ class ByTrial:
         return True, f"{len(differing)} of {len({**theirs, **ours})} outputs differ from the good end's ({named})"
 
     def _judge_state(self, values: Mapping[str, Any]) -> tuple[bool, str]:
-        keys = sorted({*values, *self._values})
-        changed = [key for key in keys if values.get(key, "absent") != self._values.get(key, "absent")]
-        shown = (changed or keys)[:2]
+        names = sorted({*values, *self._values})
+        changed = [key for key in names if values.get(key, "absent") != self._values.get(key, "absent")]
+        shown = (changed or names)[:2]
         text = ", ".join(f"{key} = {_short(values.get(key, 'absent'))}" for key in shown)
         return bool(changed), text or f"{self._condition.value} is absent"
 
@@ -192,17 +212,21 @@ class ByCommand:
         environment: Mapping[str, str],
         cwd: str,
         timeout: float,
+        stop: threading.Event,
     ) -> None:
         """The command runs in a shell in `cwd`, with the version's interpreter first on PATH."""
         self._condition, self._command, self._folder = condition, command, folder
         self._environment, self._cwd, self._timeout = dict(environment), cwd, timeout
-        self._stop = threading.Event()
+        self._stop = stop
 
     def refer_to(self, candidate: Candidate, place: Place) -> None:
         """Nothing is compared."""
 
-    def observe(self, candidate: Candidate, place: Place, run: int) -> Seen:
-        """One run of the command; what it printed is kept."""
+    def observe(self, candidate: Candidate, place: Place, runs: range) -> list[Seen]:
+        """So many runs of the command, one after the other; what it printed is kept."""
+        return [self._once(candidate, place, run) for run in runs]
+
+    def _once(self, candidate: Candidate, place: Place, run: int) -> Seen:
         begin = time.monotonic()
         bin_folder = str(Path(place.python).parent)
         changes: dict[str, str | None] = {
@@ -257,7 +281,8 @@ def state_values(record: Record) -> dict[str, Any]:
     for phase in ("t3", "t2") if record.trial.order else ("t3",):
         for snapshot in record.snapshots:
             if snapshot.phase == phase:
-                found.update(flatten(snapshot.kinds))
+                flat = flatten(snapshot.kinds)
+                found.update({key: keys.comparable(key, value) for key, value in flat.items()})
     return found
 
 

@@ -161,7 +161,7 @@ class Cell(Struct, frozen=True, kw_only=True):
 class Factorial(Struct, frozen=True, kw_only=True):
     """Order against version at the boundary."""
 
-    verdict: Literal["order", "order-sensitive", "interaction", "not-order", "no-difference", "unclear"]
+    verdict: Literal["order", "order-sensitive", "imports", "interaction", "not-order", "no-difference", "unclear"]
     sentence: str
     good_order: tuple[str, ...]
     """Order in which the last good version itself imports the watched modules."""

@@ -23,6 +23,8 @@ class Asker:
         self.labels = labels
         self.limit = limit
         self.spent = 0
+        self.reserve = 0
+        """Trials kept back for what comes later."""
         self.refused = False
         """True when a question could not be asked any more."""
 
@@ -34,7 +36,7 @@ class Asker:
     def records(self, trials: Sequence[Trial]) -> list[Record]:
         """The records of `trials`. Raises `BudgetSpentError`, running none, when there are too few left."""
         new = sum(self.runner.writer.done(trial) is None for trial in trials)
-        if new > self.left:
+        if new > self.left - self.reserve:
             self.refused = True
             raise BudgetSpentError
         self.spent += new

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from reprocheck.explain.asking import Asker
 from reprocheck.explain.interventions import Candidate, Pair, candidates
@@ -79,16 +82,16 @@ class _Search:
 
     def run(self) -> Findings:
         ranked = candidates(self.question.differences, self.question.pair)[:MOST_CANDIDATES]
-        forward, unfit = self._search([item for item in ranked if item.values["bad"]], "good")
+        forward, _ = self._search([item for item in ranked if item.values["bad"] is not None], "good")
         sets = forward.reproducing(self.question.bad)
         if sets:
-            self._both_ways([item.members for item in sets])
+            self._both_ways([item.members for item in sets], ranked)
             if self.findings.confirmed:
                 return self.findings
-        found = {member for item in forward.found for member in item.members}
-        others = [item for item in ranked if item not in found or item in unfit]
-        if forward.complete and [item for item in others if item.values["good"]]:
-            backward, _ = self._search([item for item in others if item.values["good"]], "bad")
+        proved = {member for item in sets for member in item.members}
+        others = [item for item in ranked if item not in proved and item.values["good"] is not None]
+        if forward.complete and others:
+            backward, _ = self._search(others, "bad")
             for item in backward.reproducing(self.question.good):
                 self._one_way(item.members, "bad")
         return self.findings
@@ -150,6 +153,8 @@ class _Search:
             for record in records:
                 if candidate.intervention.took_effect(record) is False:
                     raise _UnfitError(candidate, candidate.intervention.why_not(record))
+                if candidate.visible(record, "bad" if base == "good" else "good") is False:
+                    raise _UnfitError(candidate, "the snapshot before the workload shows another value")
         self.evidence[base, frozenset(chosen)] = records
         return records
 
@@ -162,7 +167,8 @@ class _Search:
         records = self.evidence.get((base, frozenset(members)), [])
         changed = {key for member in members for key in member.keys}
         followed = changed | {item.key for item in self._followed(base, records)}
-        return frozenset(item for item in pool if item not in members and set(item.keys) <= followed)
+        own = {member.id for member in members}
+        return frozenset(item for item in pool if item.id not in own and set(item.keys) <= followed)
 
     def _followed(self, base: Side, records: Sequence[Record]) -> list[StateDifference]:
         other: Side = "bad" if base == "good" else "good"
@@ -175,29 +181,56 @@ class _Search:
                 found.append(difference)
         return found
 
-    def _both_ways(self, sets: Sequence[tuple[Candidate, ...]]) -> None:
-        """Confirm the sets: each undone in the bad order gives the good outcome, or else all of them undone do."""
+    def _both_ways(self, sets: Sequence[tuple[Candidate, ...]], pool: Sequence[Candidate]) -> None:
+        """Confirm the sets: undone in the bad order, each gives the good outcome, with what followed from it if need be.
+
+        Sets of which one is as good as another have to be undone together.
+        """
         repeats = max(CONFIRMING_RUNS, self.asker.labels.repeats)
+        sets = [self._simpler(members) for members in sets]
         everything = tuple(member for members in sets for member in members)
-        pending: list[tuple[Candidate, ...]] = []
-        alone = {members: self._gives("good", members, repeats) == self.question.bad for members in sets}
+        self._ahead(sets, repeats)
         for members in sets:
-            if self._gives("bad", members, repeats) == self.question.good:
-                self._cause(members, "confirmed" if alone[members] else "correlated", undone=members, made=members)
-            else:
-                pending.append(members)
-        if not pending:
-            return
-        together = len(sets) > 1 and self._gives("bad", everything, repeats) == self.question.good
-        for members in pending:
-            made = members if alone[members] else everything
-            forward = alone[members] or self._gives("good", everything, repeats) == self.question.bad
-            status = "confirmed" if together and forward else "correlated"
-            self._cause(members, status, undone=everything if together else None, made=made if forward else None)
+            made = members if self._gives("good", members, repeats) == self.question.bad else None
+            if made is None and self._gives("good", everything, repeats) == self.question.bad:
+                made = everything
+            undone = None
+            followers = tuple(item for item in pool if item in self._follows("good", members, pool))
+            for chosen in dict.fromkeys((members, (*members, *followers), everything)):
+                if self._gives("bad", chosen, repeats) == self.question.good:
+                    undone = chosen
+                    break
+            self._cause(members, "confirmed" if made and undone else "correlated", undone=undone, made=made)
+
+    def _simpler(self, members: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """The set with each course cut to its last step, the workload's, where that alone does it."""
+        cut = tuple(member.at_workload() for member in members)
+        if cut == members:
+            return members
+        try:
+            label = self.asker.labels.label(self._run("good", cut))
+        except (_UnfitError, BudgetSpentError):
+            return members
+        return cut if label == self.question.bad else members
+
+    def _ahead(self, sets: Sequence[tuple[Candidate, ...]], repeats: int) -> None:
+        """Run both directions of all sets side by side; they are asked for one by one afterwards."""
+        trials = []
+        for members in sets:
+            for base, other in (("good", "bad"), ("bad", "good")):
+                if all(member.values[other] is not None for member in members):  # type: ignore[index]
+                    try:
+                        trial = self._trial(base, members)  # type: ignore[arg-type]
+                    except (_UnfitError, BudgetSpentError):
+                        continue
+                    trials += [msgspec.structs.replace(trial, repeat=number) for number in range(repeats)]
+        with contextlib.suppress(BudgetSpentError):
+            self.asker.records(trials)
 
     def _gives(self, base: Side, members: Sequence[Candidate], repeats: int) -> str | None:
         """The label, None where it could not be asked."""
-        if not all(member.values["bad" if base == "good" else "good"] for member in members):
+        other: Side = "bad" if base == "good" else "good"
+        if any(member.values[other] is None for member in members):
             return None
         try:
             return self.asker.labels.label(self._run(base, members, repeats))
@@ -235,7 +268,7 @@ class _Search:
             difference = member.differences[0]
             self.findings.causes.append(
                 Cause(
-                    key=difference.key,
+                    key=member.keys[0],
                     kind=member.intervention.kind,
                     status=status,  # type: ignore[arg-type]
                     text="; ".join(shown),
@@ -243,7 +276,7 @@ class _Search:
                     bad=member.shown("bad"),
                     groups=(question.good, question.bad),
                     orders=(question.pair.trial("good").order, question.pair.trial("bad").order),
-                    event=_origin(difference),
+                    event=member.origin or _origin(difference),
                     needs=tuple(other.keys[0] for other in members if other is not member),
                     tried=tuple(self.findings.tried),
                     trials=trials,

@@ -12,11 +12,13 @@ from reprocheck.explain.asking import Asker
 from reprocheck.explain.causes import Findings, Question, find_causes
 from reprocheck.explain.interventions import Pair
 from reprocheck.explain.labels import Labels
+from reprocheck.explain.looking import look_closer, unknown_cause
 from reprocheck.explain.ordering import Ordering, find_presence, find_rule
+from reprocheck.explain.remedy import LEAST_REPEATS, LEAST_TRIALS, Proposal, find_remedy, proposals
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order, Swap
 from reprocheck.explain.views import Views, differences
-from reprocheck.model import Cause, Record, Spent, Study, Tolerance, Trial
+from reprocheck.model import Cause, Consequence, Record, Remedy, Spent, Study, Tolerance, Trial
 
 __all__ = ["EXPLAINED", "Context", "default_budget", "explain"]
 
@@ -80,27 +82,60 @@ class _Inquiry:
 
     def run(self, *, presence: bool) -> Study:
         note = self.context.runner.progress.note
+        orders = [arm.order for arm in self.study.orders if arm.presence is presence and arm.same_as is None]
+        self.asker.reserve = min(self.asker.limit // 3, max(LEAST_TRIALS, LEAST_REPEATS * len(orders)))
         note("explaining: which orders give which group")
         try:
             ordering = find_presence(self.study, self.asker) if presence else self._rule()
         except BudgetSpentError:
             ordering = Ordering()
-        findings: list[Findings] = []
+        answers: list[tuple[Question, Findings]] = []
         for swap in ordering.swaps:
             try:
                 question = self._question(swap)
-                note(f"explaining: why `{','.join(question.pair.bad.record.trial.order)}` differs")
-                findings.append(find_causes(question, self.asker))
             except BudgetSpentError:
                 break
-        complete = all(item.complete for item in findings) and not self.asker.refused
+            note(f"explaining: why `{','.join(question.pair.bad.record.trial.order) or 'nothing'}` differs")
+            answers.append((question, self._answer(question)))
+        self.asker.reserve = 0
+        remedy = None if presence else self._remedy(ordering, answers, orders)
+        complete = all(findings.complete for _, findings in answers) and not self.asker.refused
         return msgspec.structs.replace(
             self.study,
             rule=ordering.rule,
-            causes=_merged([cause for item in findings for cause in item.causes]),
-            consequences=tuple(item for found in findings for item in found.consequences),
+            causes=_merged([cause for _, findings in answers for cause in findings.causes]),
+            consequences=_unique([item for _, findings in answers for item in findings.consequences]),
+            remedy=remedy,
             budget=Spent(trials=self.asker.spent, limit=self.asker.limit, complete=complete),
         )
+
+    def _answer(self, question: Question) -> Findings:
+        """Causes of one difference: from the snapshots, else from a closer look, else the narrowest import."""
+        findings = find_causes(question, self.asker)
+        try:
+            if not findings.causes and findings.complete:
+                closer = look_closer(question, self.asker)
+                if closer is not None:
+                    found = find_causes(closer, self.asker)
+                    found.tried[:0] = findings.tried
+                    findings = found
+            if not findings.causes:
+                unknown = unknown_cause(question, self.asker, findings.tried)
+                if unknown is not None:
+                    findings.causes.append(unknown)
+        except BudgetSpentError:
+            findings.complete = False
+        return findings
+
+    def _remedy(
+        self, ordering: Ordering, answers: Sequence[tuple[Question, Findings]], orders: Sequence[Order]
+    ) -> Remedy | None:
+        proposed: dict[str, Proposal] = {}
+        for question, findings in answers:
+            for proposal in proposals(question, findings, first=_firsts(ordering, question, orders)):
+                proposed.setdefault(proposal.text, proposal)
+        self.context.runner.progress.note("explaining: trying a remedy over all orders")
+        return find_remedy(orders, list(proposed.values()), self.asker)
 
     def _rule(self) -> Ordering:
         orders = {arm.order for arm in self.study.orders if not arm.presence}
@@ -142,13 +177,28 @@ class _Inquiry:
         return found
 
 
+def _firsts(ordering: Ordering, question: Question, orders: Sequence[Order]) -> list[str]:
+    """Subjects that, imported first, give one outcome whatever follows: those that give the good one in front."""
+    found: list[tuple[bool, str]] = []
+    swap = ordering.swaps[0]
+    for name in dict.fromkeys((*question.pair.trial("good").order, *swap.before)):
+        labels = {ordering.rules.predict(order) for order in orders if order[:1] == (name,)} if ordering.rules else set()
+        if len(labels) == 1:
+            found.append((question.good not in labels, name))
+    return [name for _, name in sorted(found, key=lambda item: item[0])]
+
+
 def _merged(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """One cause for each key: the best proved one, with the trials of all."""
     found: dict[str, Cause] = {}
-    for cause in sorted(causes, key=lambda cause: cause.status != "confirmed"):
+    for cause in sorted(causes, key=lambda cause: ("confirmed", "correlated", "unknown").index(cause.status)):
         known = found.get(cause.key)
         if known is None:
             found[cause.key] = cause
         else:
             found[cause.key] = msgspec.structs.replace(known, trials=known.trials + cause.trials)
     return tuple(found.values())
+
+
+def _unique(consequences: Sequence[Consequence]) -> tuple[Consequence, ...]:
+    return tuple({item.key: item for item in reversed(consequences)}.values())[::-1]

@@ -242,7 +242,6 @@ _PROCESS = _rows(
     ("process.affinity.threads", "performance", "The CPUs the other threads may use."),
     ("process.threads.count", "performance", "Threads in the process: pools that were started."),
     ("process.threads.names", "performance", "Names of the threads."),
-    ("process.threads.stack_size", "informational", "Stack size of new Python threads."),
     ("process.random_state", "numeric", "The state of Python's own generator: another stream of numbers follows."),
     ("process.hash_probe", "latent", "String hashing: the order of sets of strings."),
     ("process.decimal", "numeric", "Python's decimal arithmetic: precision, rounding, traps of new contexts."),
@@ -382,7 +381,8 @@ _CUPY = (
         ),
         ("cupy.rng", "numeric", "Devices that already have a generator."),
         ("cupy.preload", "latent", "CUDA libraries cupy loaded at import.", "masked"),
-        ("cupy.fft.*", "numeric", "How FFTs are planned."),
+        ("cupy.fft.nd_planning", "numeric", "Whether FFTs over several axes are planned as one."),
+        ("cupy.fft.multi_gpu", "numeric", "Whether FFTs are spread over devices."),
     ),
     *_rows(
         "cupy_late",
@@ -390,13 +390,18 @@ _CUPY = (
         ("cupy.devices", "informational", "Devices cupy sees."),
         ("cupy.driver", "informational", "The driver's CUDA version, as cupy sees it."),
         ("cupy.pool.*", "performance", "Sizes and limits of cupy's memory pools."),
-        ("cupy.stream.is_default", "latent", "Whether the current stream is the default one."),
         ("cupy.fft.plan_cache_size", "informational", "Plans in cupy's cache."),
+        ("cupy.stream.is_default", "latent", "Whether the current stream is the default one."),
         ("cupy.cublas*", "numeric", "Modes of cupy's cuBLAS handle."),
     ),
 )
 
 _COMPUTE = (
+    *_rows(
+        "openmp_late",
+        ("openmp.*libiomp5*", "numeric", "A setting of Intel's OpenMP runtime, which is asked after the outputs only."),
+        ("openmp.*libomp*", "numeric", "A setting of LLVM's OpenMP runtime, which is asked after the outputs only."),
+    ),
     *_rows(
         "openmp",
         ("openmp.*.max_threads", "numeric", "Threads of this runtime: how work and sums are split."),

@@ -85,6 +85,10 @@ class Labels:
         members = [group for group, own in self._class.items() if own == label]
         return f"group {label}" if len(members) < 2 else f"groups {', '.join(sorted(members))}"
 
+    def is_known(self, label: str) -> bool:
+        """Whether the study itself has this outcome."""
+        return label in self._class.values()
+
     def example(self, label: str) -> Record | None:
         """A record with this outcome."""
         return self._examples.get(label)

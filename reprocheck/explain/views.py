@@ -16,9 +16,11 @@ import msgspec
 from reprocheck.explain.state import flatten, state_differences
 from reprocheck.model import Change, Event, Record, Snapshot, StateDifference
 
-__all__ = ["ABSENT", "WORKLOAD", "Views", "differences"]
+__all__ = ["ABSENT", "WORKLOAD", "Views", "differences", "has_value"]
 
 ABSENT = "absent"
+MAY_BE_ABSENT = ("environ.", "patches.")
+"""Keys for which being absent is a state like any other."""
 WORKLOAD = "workload"
 
 
@@ -65,6 +67,9 @@ class Views:
             name = moment.removeprefix("before:")
             if name in self.record.pulled_in:
                 found.update(self._changed_on_the_way(name))
+            for report in self.record.actions:
+                if report.get("do") == "look" and report.get("when") == moment and report.get("ok"):
+                    found.update(flatten(report["kinds"]))
             self._values[moment] = found
         return self._values[moment]
 
@@ -112,7 +117,7 @@ def differences(good: Sequence[Record], bad: Sequence[Record]) -> tuple[StateDif
     """Keys that are constant in each of two orders and differ between them, before the workload or as an import saw them.
 
     The two groups are called `good` and `bad`. A key that differs at several moments is listed once, at the workload
-    if it differs there.
+    if it differs there. What differs for an import only because a library is not loaded yet is left out.
     """
     groups = {
         name: [Views(record).as_seen() for record in records if record.snapshots]
@@ -120,14 +125,20 @@ def differences(good: Sequence[Record], bad: Sequence[Record]) -> tuple[StateDif
     }
     if not all(groups.values()):
         return ()
-    found = state_differences(groups)
     originals = {"good": good[0], "bad": bad[0]}
+    phases = ["t2", *(f"t1:{name}" for name in originals["bad"].trial.order)]
     return tuple(
         msgspec.structs.replace(
             item, changes=tuple(_told(change, item, originals[change.group]) for change in item.changes)
         )
-        for item in found
+        for item in state_differences(groups, phases=phases)
+        if item.phase == "t2" or item.key.startswith(MAY_BE_ABSENT) or all(has_value(c.value) for c in item.changes)
     )
+
+
+def has_value(value: Any) -> bool:
+    """False for what a reader says where there is nothing to read."""
+    return value not in (ABSENT, "not loaded") and not (isinstance(value, dict) and "error" in value)
 
 
 def _told(change: Change, difference: StateDifference, record: Record) -> Change:

@@ -10,6 +10,8 @@ from pathlib import Path
 from reprocheck.compare.groups import group_id
 from reprocheck.errors import StoreError
 from reprocheck.model import Arm, Output, Record, Struct, Study, Trial
+from reprocheck.report.redact import Redaction
+from reprocheck.report.source import Excerpt, excerpt
 from reprocheck.store.objects import ObjectStore
 from reprocheck.store.run import JournalLine, Run
 
@@ -42,27 +44,42 @@ class _Seen(Struct, frozen=True, kw_only=True):
 
 
 class Evidence:
-    """What a report draws from. Everything but `study` may be missing: a study can be all that is left of a run."""
+    """What a report draws from. Everything but `study` may be missing: a study can be all that is left of a run.
 
-    def __init__(self, study: Study, run: Run | None = None, *, missing: str = "") -> None:
+    With a redaction, everything that comes out of here is redacted: orders and names are asked for as `study` has them.
+    """
+
+    def __init__(
+        self, study: Study, run: Run | None = None, *, missing: str = "", redaction: Redaction | None = None
+    ) -> None:
         """`missing` says in one sentence why there is no `run`."""
-        self.study = study
+        self._raw = study
+        self._redaction = redaction
+        self.study = redaction.study(study) if redaction is not None else study
         self.run = run
         self.missing = missing
         self._records: dict[str, Record] = {}
 
     @classmethod
-    def of(cls, study: Study, folder: Path | None = None) -> Evidence:
+    def of(cls, study: Study, folder: Path | None = None, *, redaction: Redaction | None = None) -> Evidence:
         """The study with its run folder: `folder`, or where the study says it was written, if it is still there."""
         place = folder or (Path(study.run_dir) if study.run_dir else None)
         if place is None or not (place / "spec.json").is_file():
-            return cls(study, missing="the run folder is not at hand, so what only records hold is left out")
+            missing = "the run folder is not at hand, so what only records hold is left out"
+            return cls(study, missing=missing, redaction=redaction)
         try:
-            evidence = cls(study, Run(place))
+            evidence = cls(study, Run(place), redaction=redaction)
             _ = evidence._seen
         except StoreError as error:
-            return cls(study, missing=f"the run folder can't be read, so what only records hold is left out: {error}")
+            text = str(error) if redaction is None else redaction.text(str(error))
+            missing = f"the run folder can't be read, so what only records hold is left out: {text}"
+            return cls(study, missing=missing, redaction=redaction)
         return evidence
+
+    @property
+    def redacted(self) -> bool:
+        """Whether this may leave the company."""
+        return self._redaction is not None
 
     @property
     def objects(self) -> ObjectStore | None:
@@ -72,7 +89,7 @@ class Evidence:
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
         """The arms that were run for the verdict: no presence arms, no order that stands for another."""
-        return tuple(arm for arm in self.study.orders if not arm.presence and arm.same_as is None)
+        return _arms(self.study)
 
     @cached_property
     def reference(self) -> str | None:
@@ -80,27 +97,32 @@ class Evidence:
         return next((group.id for group in self.study.groups if group.failure is None), None)
 
     def record(self, order: Order) -> Record | None:
-        """The first record of an order that finished with its state captured (or any of it, failing that)."""
-        seen = [item for item in self._seen if item.order == order]
-        seen.sort(key=lambda item: (not item.capture, not item.ok))
+        """The record of an order that tells most: with its state captured and finished, as far as there is one."""
+        seen = [item for item in self._seen if item.order == self._raw_orders.get(order)]
+        seen.sort(key=lambda item: (not (item.capture and item.ok), not item.capture))
         return self._load(seen[0]) if seen else None
-
-    def example(self, group: str) -> Record | None:
-        """A record of a group."""
-        found = next((item for item, letter in self._letters if letter == group), None)
-        return self._load(found) if found is not None else None
 
     def outputs(self, group: str) -> dict[str, Output]:
         """Output by name in an example of the group; empty where there is none."""
-        record = self.example(group)
-        return {output.name: output for output in record.outputs} if record is not None else {}
+        found = next((item for item, letter in self._letters if letter == group), None)
+        if self.run is None or found is None:
+            return {}
+        raw = self.run.read(found.line.record, Record).outputs
+        return {self._shown[output.name]: output for output in raw if output.name in self._shown}
+
+    def excerpt(self, file: str | None, line: int | None) -> Excerpt | None:
+        """The source around a line, as it is on this machine now; None where it may not or cannot be shown."""
+        if self._redaction is not None or not file or not line:
+            return None
+        digest = self.run.spec.workload_digest if self.run is not None else ""
+        return excerpt(file, line, workload=self._raw.target.path, digest=digest)
 
     @cached_property
     def matrix(self) -> Matrix | None:
         """Which order gave which bits, output by output; None without records."""
         if not self._letters:
             return None
-        orders = tuple(arm.order for arm in self.arms)
+        orders = tuple(arm.order for arm in _arms(self._raw))
         decoded = [(item.order, letter, _row(item, len(self._names))) for item, letter in self._letters]
         rows = {}
         for number, name in enumerate(self._names):
@@ -113,12 +135,21 @@ class Evidence:
                     letters[bits] = min(known, letter, key=lambda text: (len(text), text))
                 if order in found:
                     found[order].add(bits)
-            rows[name] = tuple(_cell(found[order], letters) for order in orders)
-        return Matrix(orders=orders, rows=rows)
+            rows[self._shown[name]] = tuple(_cell(found[order], letters) for order in orders)
+        return Matrix(orders=tuple(arm.order for arm in self.arms), rows=rows)
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        return tuple(output.name for output in self.study.outputs)
+        return tuple(output.name for output in self._raw.outputs)
+
+    @cached_property
+    def _shown(self) -> dict[str, str]:
+        """Output's name -> how it is shown."""
+        return dict(zip(self._names, (output.name for output in self.study.outputs), strict=True))
+
+    @cached_property
+    def _raw_orders(self) -> dict[Order, Order]:
+        return dict(zip((arm.order for arm in self.arms), (arm.order for arm in _arms(self._raw)), strict=True))
 
     @cached_property
     def _seen(self) -> tuple[_Seen, ...]:
@@ -128,7 +159,7 @@ class Evidence:
         bare_only = self.study.noise.observer == "differs"
         positions = {name: number for number, name in enumerate(self._names)}
         numbers: list[dict[str, int]] = [{} for _ in positions]
-        orders = [arm.order for arm in self.arms]
+        orders = [arm.order for arm in _arms(self._raw)]
         seen = []
         for line in self.run.journal():
             record = self.run.read(line.record, Record)
@@ -158,8 +189,13 @@ class Evidence:
         assert self.run is not None  # noqa: S101 - nothing is seen without a run
         name = seen.line.record
         if name not in self._records:
-            self._records[name] = self.run.read(name, Record)
+            record = self.run.read(name, Record)
+            self._records[name] = record if self._redaction is None else self._redaction.record(record)
         return self._records[name]
+
+
+def _arms(study: Study) -> tuple[Arm, ...]:
+    return tuple(arm for arm in study.orders if not arm.presence and arm.same_as is None)
 
 
 def _bits(record: Record, positions: dict[str, int], numbers: Sequence[dict[str, int]]) -> bytes:

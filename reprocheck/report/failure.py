@@ -98,7 +98,12 @@ def _failures(study: Study) -> list[str]:
     for group in study.groups:
         if group.failure is not None and group.failure.traceback:
             lines = group.failure.traceback.rstrip().splitlines()
-            shown = lines if len(lines) <= MAX_LINES else [*lines[: MAX_LINES // 4], "…", *lines[-3 * MAX_LINES // 4 :]]
+            if group.failure.kind in ("signal", "timeout"):  # faulthandler begins with the innermost frame
+                shown = lines[: MAX_LINES // 2]
+            elif len(lines) > MAX_LINES:
+                shown = [*lines[: MAX_LINES // 4], "…", *lines[-3 * MAX_LINES // 4 :]]
+            else:
+                shown = lines
             orders = ", ".join(f"`{order_text(order)}`" for order in group.orders[:MAX_ORDERS])
             return ["", f"in {orders}:", *shown]
     return []

@@ -251,7 +251,12 @@ def _failures(study: Study, console: Console) -> None:
             continue
         _section(f"group {group.id}: {failure.message}", console)
         lines = failure.traceback.rstrip().splitlines()
-        shown = lines if len(lines) <= 12 else [*lines[:2], "…", *lines[-9:]]
+        if len(lines) <= 12:
+            shown = lines
+        elif failure.kind in ("signal", "timeout"):  # faulthandler begins with the innermost frame
+            shown = [*lines[:11], "…"]
+        else:
+            shown = [*lines[:2], "…", *lines[-9:]]
         console.print(Padding(Text("\n".join(shown), style="dim"), (0, 0, 0, 2)))
 
 

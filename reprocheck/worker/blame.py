@@ -12,7 +12,7 @@ import sys
 import time
 
 from .events import Site
-from .sampling import sampler
+from .sampling import Sampler
 from .snapshot.patches import standard
 
 __all__ = ["drain", "start", "stop"]
@@ -65,13 +65,14 @@ _LIBRARIES = ("torch", "numpy", "cupy", "cupyx", "cupy_backends", "mkl", "scipy"
 _OWN = ("_reprocheck_worker", "reprocheck.worker")
 
 _found: list[dict[str, object]] = []
-_state = {
+_state: dict[str, object] = {
     "since": 0.0,
-    "samplers": {},
+    "sampler": None,
     "values": {},
     "modules": frozenset(),
     "roots": frozenset(),
     "depth": 0,
+    "inner": False,
     "last": None,
 }
 _bodies: list[Site] = []
@@ -80,8 +81,8 @@ _bodies: list[Site] = []
 def start(keys, modules=(), since=None):
     """Begin to watch `keys` (`kind.key`, as in a snapshot): by module, or by line within `modules`."""
     _state["since"] = time.perf_counter() if since is None else since
-    _state["samplers"] = {key: sampler(key) for key in keys}
-    _state["values"] = {key: sample() for key, sample in _state["samplers"].items()}
+    _state["sampler"] = Sampler(keys)
+    _state["values"] = _state["sampler"].read()
     _state["modules"] = frozenset(modules)
     _state["roots"] = frozenset(module.partition(".")[0] for module in modules)
     if modules:
@@ -114,8 +115,7 @@ def _report(kind, name, value, site):
 def _look(site):
     """Compare every key with its last value; what differs is the doing of `site`."""
     values = _state["values"]
-    for key, sample in _state["samplers"].items():
-        now = sample()
+    for key, now in _state["sampler"].read().items():
         if now != values[key]:
             _report("change", key, "%s -> %s" % (_short(values[key]), _short(now)), site)
             values[key] = now
@@ -178,7 +178,7 @@ def _setter(name, value, root, frame):
         if inner is None:
             inner = site
         package = owner.partition(".")[0]
-        if package not in (root, "os", "_collections_abc"):
+        if package.lstrip("_") != root.lstrip("_") and package not in ("os", "_collections_abc"):
             _report("setter", name, value, site)
             return
         if frame.f_code.co_name == "<module>":
@@ -197,14 +197,24 @@ def _executing(frame):
 
 def _trace(frame, _event, _):
     """The global trace function: `call` events. Returns the local one for frames to be watched line by line."""
-    owner = frame.f_globals.get("__name__") or ""
     if frame.f_code.co_name == "<module>":
-        if owner in _state["modules"]:
+        if frame.f_globals.get("__name__") in _state["modules"]:
             _state["depth"] += 1
             _look(_state["last"] or Site())
             return _lines
+        if _state["depth"] and not _state["inner"]:
+            # A body that is not asked about: everything below it is somebody else's, and may be thousands of calls.
+            _state["inner"] = True
+            frame.f_trace_lines = False
+            return _inner
         return None
-    return _lines if _state["depth"] and _watched(frame) else None
+    return _lines if _state["depth"] and not _state["inner"] and _watched(frame) else None
+
+
+def _inner(_frame, event, _):
+    if event == "return":
+        _state["inner"] = False
+    return _inner
 
 
 def _watched(frame):

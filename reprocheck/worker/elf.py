@@ -444,7 +444,7 @@ def _headers():
 
 
 def _dynamic(memory, address):
-    words: list[int] = []
+    words = []
     for _ in range(256):
         block = memory.some(address + 8 * len(words), 1024)
         words += memoryview(block[: len(block) & ~15]).cast("Q").tolist()

@@ -1,19 +1,50 @@
-"""One key of a snapshot, read alone and as cheaply as it can be: what `blame` looks at after every line."""
+"""A few keys of a snapshot, read alone and as cheaply as it can be: what `blame` looks at after every line."""
 
 import importlib
 import sys
 
-__all__ = ["sampler"]
+__all__ = ["Sampler"]
 
 _MISSING = "absent"
 
 
-def sampler(key):
-    """A function without arguments that returns the value of `kind.key` now, `absent` where there is none."""
-    kind, _, rest = key.partition(".")
-    make = _CHEAP.get(kind)
-    found = make(rest) if make is not None else None
-    return found if found is not None else _by_reader(kind, rest)
+class Sampler:
+    """Reads `kind.key` for some keys; a key that is not there is `absent`."""
+
+    def __init__(self, keys):
+        """Find the cheapest way for each key; those without one share a run of their kind's readers."""
+        self._alone = {}
+        self._shared = {}
+        for key in keys:
+            kind, _, rest = key.partition(".")
+            make = _CHEAP.get(kind)
+            read = make(rest) if make is not None else None
+            if read is not None:
+                self._alone[key] = read
+            else:
+                self._shared.setdefault(kind, []).append(rest)
+        self._readers = {kind: _readers(kind) for kind in self._shared}
+
+    def read(self):
+        """Key -> value."""
+        values = {key: read() for key, read in self._alone.items()}
+        for kind, keys in self._shared.items():
+            found = {}
+            for reader in self._readers[kind]:
+                try:
+                    found.update(reader.read())
+                except Exception as error:
+                    found["error"] = "%s: %s" % (type(error).__name__, error)
+            for key in keys:
+                values[kind + "." + key] = found.get(key, _MISSING)
+        return values
+
+
+def _readers(kind):
+    """The readers of a kind that change nothing by reading: `libraries` and `modules` tell what is new, once."""
+    snapshot = importlib.import_module(__package__ + ".snapshot")
+    modules = [_reader(one) for one in snapshot.EARLY + snapshot.LATE if one not in ("libraries", "modules")]
+    return [one for one in modules if one.name == kind]
 
 
 def _reader(module):
@@ -55,7 +86,9 @@ def _process(rest):
 
 def _torch(rest):
     state = _reader("torch_state")
-    path = state.CALLS.get(rest)
+    path, arguments = state.CALLS.get(rest), []
+    if rest.startswith("fp32.") and rest.count(".") == 2 and path is None:
+        path, arguments = "_C._get_fp32_precision_getter", rest.split(".")[1:]
     if path is None:
         return None
 
@@ -63,7 +96,7 @@ def _torch(rest):
         torch = sys.modules.get("torch")
         if torch is None or "_C" not in vars(torch):
             return _MISSING
-        return state.attempt(state.find(torch, path))
+        return state.attempt(state.find(torch, path), *arguments)
 
     return call
 
@@ -100,23 +133,16 @@ class _Same:
         return self._text
 
 
-_CHEAP = {"environ": _environ, "process": _process, "torch": _torch, "patches": _patches}
+def _libraries(rest):
+    if rest != "scope.global":
+        return None
+    elf = importlib.import_module(__package__ + ".elf")
+
+    def scope():
+        with elf.Memory() as memory:
+            return [one.path for one in elf.global_scope(memory, elf.objects(memory)) if one.path]
+
+    return scope
 
 
-def _by_reader(kind, rest):
-    """Any other key: the readers of its kind, all of them, until one has it."""
-    snapshot = importlib.import_module(__package__ + ".snapshot")
-    modules = [_reader(one) for one in snapshot.EARLY + snapshot.LATE]
-    modules = [one for one in modules if one.name == kind and not (kind == "libraries" and rest == "new")]
-
-    def search():
-        for one in modules:
-            try:
-                found = one.read()
-            except Exception as error:
-                return {"error": "%s: %s" % (type(error).__name__, error)}
-            if rest in found:
-                return found[rest]
-        return _MISSING
-
-    return search
+_CHEAP = {"environ": _environ, "libraries": _libraries, "process": _process, "torch": _torch, "patches": _patches}

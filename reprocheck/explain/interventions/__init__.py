@@ -39,10 +39,12 @@ def candidates(differences: Sequence[StateDifference], pair: Pair) -> list[Candi
     intervention applies to are left out.
     """
     found = [candidate for kind in KINDS for candidate in kind.propose(differences, pair)]
-    by_key = {item.key: item for item in differences}
 
     def suspicion(candidate: Candidate) -> tuple[int, int, int, str]:
-        severity = min(SEVERITIES.index(by_key[key].severity) for key in candidate.keys)
+        severity = min(SEVERITIES.index(item.severity) for item in candidate.differences)
+        if isinstance(candidate.intervention, LibraryCopy):
+            # That other files are loaded says little; that a name is provided by another one says much.
+            severity = 0
         return severity, KINDS.index(type(candidate.intervention)), pair.parts_at(candidate.keys), candidate.id
 
     return sorted(found, key=suspicion)

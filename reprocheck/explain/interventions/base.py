@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from reprocheck.explain.views import ABSENT, WORKLOAD, Views
-from reprocheck.model import Record, StateDifference, Trial
+from reprocheck.explain.keys import comparable
+from reprocheck.explain.views import ABSENT, WORKLOAD, Views, has_value
+from reprocheck.model import Origin, Record, StateDifference, Trial
 
-__all__ = ["Candidate", "Course", "Intervention", "Pair", "Side", "course", "moment_of", "told", "with_actions"]
+__all__ = ["SIDES", "Candidate", "Course", "Intervention", "Pair", "Side", "Step", "course", "moment_of", "told", "with_actions"]
 
 Side = Literal["good", "bad"]
-Course = tuple[tuple[str, dict[str, Any]], ...]
-"""Moment -> key -> value, in the order of the trial on which it is imposed."""
+SIDES: tuple[Side, Side] = ("good", "bad")
+
+
+class Step(NamedTuple):
+    """What to set at one moment."""
+
+    moment: str
+    values: dict[str, Any]
+    """Key -> value."""
+    changes: bool
+    """False when the order has this value there by itself, and gets it back after an earlier change."""
+
+
+Course = tuple[Step, ...]
+"""Steps in the order of the trial on which they are imposed."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +94,10 @@ class Intervention(ABC):
     def _candidate(self, differences: Sequence[StateDifference], pair: Pair) -> Candidate | None:
         """A candidate that imposes the course of its differences' keys; None where there is nothing to impose."""
         keys = tuple(item.key for item in differences)
-        values: dict[Side, Course] = {
-            side: course(pair.side(side), pair.other(side), keys, absent=self.sets_absent) for side in ("good", "bad")
+        values = {
+            side: course(pair.side(side), pair.other(side), keys, absent=self.sets_absent) or None for side in SIDES
         }
-        if not values["bad"] and not values["good"]:
+        if not any(values.values()):
             return None
         return Candidate(intervention=self, keys=keys, differences=tuple(differences), values=values)
 
@@ -115,7 +129,10 @@ class Intervention(ABC):
 
 @dataclass(frozen=True)
 class Candidate:
-    """An intervention with the values of both sides: `values["bad"]` is for the good order, and the other way round."""
+    """An intervention with the values of both sides: `values["bad"]` is for the good order, and the other way round.
+
+    A value of None means that this side's state cannot be imposed on the other.
+    """
 
     intervention: Intervention
     keys: tuple[str, ...]
@@ -123,6 +140,10 @@ class Candidate:
     values: Mapping[Side, Any]
     scout: Callable[[Side], Sequence[Mapping[str, Any]]] | None = field(default=None, compare=False)
     """Actions that let one side's own trial tell the value first, where a snapshot holds only its digest."""
+    display: Mapping[Side, Any] | None = None
+    """What to show as the two values, where the first key's are not it."""
+    origin: Origin | None = None
+    """Who brought it about, where that is no matter of the first key's events."""
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -137,31 +158,61 @@ class Candidate:
         return self.intervention.apply(trial, self.values[side])
 
     def shown(self, side: Side) -> Any:
-        """The value of the first key on one side, as found in the snapshots."""
+        """The value on one side, as found in the snapshots."""
+        if self.display is not None:
+            return self.display[side]
         change = next((c for c in self.differences[0].changes if c.group == side), None)
         return None if change is None else change.value
+
+
+    def at_workload(self) -> Candidate:
+        """The candidate without what its courses do before the workload; itself where it does nothing else."""
+        values = dict(self.values)
+        for side, value in values.items():
+            if not isinstance(value, tuple) or not value or not isinstance(value[-1], Step):
+                return self
+            if value[-1].moment != WORKLOAD or not value[-1].changes:
+                return self
+            values[side] = value[-1:]
+        return self if values == dict(self.values) else replace(self, values=values)
+
+    def visible(self, record: Record, side: Side) -> bool | None:
+        """Whether a snapshot before the workload shows a value of `side`; None where the keys differ only earlier."""
+        late = [item for item in self.differences if item.phase == "t2" and item.key in self.keys]
+        views = Views(record)
+        if not late or WORKLOAD not in views.moments or self.display is not None:
+            return None
+        wanted = {item.key: next(c.value for c in item.changes if c.group == side) for item in late}
+        return any(_alike(item.key, views.value(WORKLOAD, item.key), wanted[item.key]) for item in late)
+
+
+def _alike(key: str, one: Any, other: Any) -> bool:
+    return bool(comparable(key, one) == comparable(key, other))
 
 
 def course(source: Views, own: Views, keys: Sequence[str], *, absent: bool) -> Course:
     """What to set, and when, on `own`'s order so that every import sees of `keys` what it saw in `source`'s order.
 
-    Starts at the first moment at which the two differ. A value that is `absent` is left out unless it can be set.
+    Starts at the first moment at which the two differ. A value that is `absent` is left out unless it can be set. None
+    of it is of use when the value of a moment that differs is not kept: then the course is empty.
     """
     found = []
-    begun = False
     for moment in own.moments:
         if moment not in source.moments:
             continue
         theirs = {key: source.value(moment, key) for key in keys}
-        begun = begun or any(own.value(moment, key) != value for key, value in theirs.items())
-        usable = {key: value for key, value in theirs.items() if absent or not _unusable(value)}
-        if begun and usable:
-            found.append((moment, usable))
+        changes = any(own.value(moment, key) != value for key, value in theirs.items())
+        usable = {key: value for key, value in theirs.items() if has_value(value) or (absent and value == ABSENT)}
+        if changes and not all(_kept(key, value) for key, value in theirs.items()):
+            return ()
+        if usable and (changes or found):
+            found.append(Step(moment, usable, changes))
     return tuple(found)
 
 
-def _unusable(value: Any) -> bool:
-    return value == ABSENT or value == "not loaded" or (isinstance(value, dict) and "error" in value)
+def _kept(key: str, value: Any) -> bool:
+    """False for the digest that stands for a variable's value which a record may not hold."""
+    return not (key.startswith("environ.") and isinstance(value, str) and value.startswith("sha256:"))
 
 
 def moment_of(moment: str) -> str:
@@ -170,14 +221,15 @@ def moment_of(moment: str) -> str:
 
 
 def told(course: Course, say: Callable[[dict[str, Any]], str]) -> str:
-    """A course in words: `say` tells the values of one moment; equal neighbours are told once."""
+    """A course in words: `say` tells the values of one moment; what the order has by itself is left out."""
     parts: list[tuple[str, list[str]]] = []
-    for moment, values in course:
-        text = say(values)
-        if parts and parts[-1][0] == text:
-            parts[-1][1].append(moment)
-        else:
-            parts.append((text, [moment]))
+    for step in course:
+        if step.changes:
+            text = say(step.values)
+            if parts and parts[-1][0] == text:
+                parts[-1][1].append(step.moment)
+            else:
+                parts.append((text, [step.moment]))
     return ", ".join(f"{text} {_when(moments)}" for text, moments in parts)
 
 

@@ -26,10 +26,8 @@ class Environment(Intervention):
 
     @classmethod
     def applies_to(cls, difference: StateDifference) -> bool:
-        """Any variable whose values are kept; others are there as digests only."""
-        values = [change.value for change in difference.changes]
-        kept = all(not (isinstance(value, str) and value.startswith("sha256:")) for value in values)
-        return variable_of(difference.key) is not None and kept
+        """Any variable. One whose value is not kept can only be taken away."""
+        return variable_of(difference.key) is not None
 
     def apply(self, trial: Trial, value: Course) -> Trial:
         """Set it before every import that saw another value, and before the workload."""
@@ -45,7 +43,7 @@ class Environment(Intervention):
                     "value": None if values[self.key] == ABSENT else str(values[self.key]),
                     "where": view,
                 }
-                for moment, values in value
+                for moment, values, _ in value
             ],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Candidate, Course, Intervention, Pair, moment_of, told, with_actions
+from reprocheck.explain.interventions.base import SIDES, Candidate, Course, Intervention, Pair, Side, moment_of, told, with_actions
 from reprocheck.model import StateDifference, Trial
 
 __all__ = ["FloatingPoint", "WorkerFloatingPoint"]
@@ -27,7 +27,7 @@ class FloatingPoint(Intervention):
     @classmethod
     def propose(cls, differences: Sequence[StateDifference], pair: Pair) -> list[Candidate]:
         """One candidate for all three: they are one register, and are set together."""
-        own = [item for item in differences if cls.applies_to(item)]
+        own = sorted((item for item in differences if cls.applies_to(item)), key=lambda item: _KEYS.index(item.key))
         candidate = cls(own[0].key)._candidate(own, pair) if own else None
         return [candidate] if candidate else []
 
@@ -38,7 +38,7 @@ class FloatingPoint(Intervention):
             [
                 {"do": "fp", "at": moment_of(moment), "id": self.id}
                 | {key.removeprefix("fp."): item for key, item in values.items()}
-                for moment, values in value
+                for moment, values, _ in value
             ],
         )
 
@@ -60,12 +60,12 @@ class WorkerFloatingPoint(Intervention):
     @classmethod
     def propose(cls, differences: Sequence[StateDifference], pair: Pair) -> list[Candidate]:
         """A candidate where an import saw another register than in the other order, and OpenMP is loaded."""
-        own = [item for item in differences if cls.applies_to(item)]
-        if not own or not all(_has_openmp(pair, side) for side in ("good", "bad")):
+        own = sorted((item for item in differences if cls.applies_to(item)), key=lambda item: _KEYS.index(item.key))
+        if not own or not all(_has_openmp(pair, side) for side in SIDES):
             return []
-        values = {}
-        for side in ("good", "bad"):
-            views = pair.side(side)  # type: ignore[arg-type]
+        values: dict[Side, Any] = {}
+        for side in SIDES:
+            views = pair.side(side)
             moments = [moment for moment in views.moments if moment.startswith("before:")]
             if not moments:
                 return []
@@ -73,7 +73,7 @@ class WorkerFloatingPoint(Intervention):
         if values["good"] == values["bad"]:
             return []
         keys = tuple(item.key for item in own)
-        return [Candidate(intervention=cls(own[0].key), keys=keys, differences=tuple(own), values=values)]  # type: ignore[arg-type]
+        return [Candidate(intervention=cls(own[0].key), keys=keys, differences=tuple(own), values=values)]
 
     def apply(self, trial: Trial, value: dict[str, Any]) -> Trial:
         """Set it in all of OpenMP's threads but the main one."""
@@ -90,5 +90,5 @@ def _told(values: dict[str, Any]) -> str:
     return ", ".join(f"{_NAMES[key]} {words.get(value, value)}" for key, value in values.items())
 
 
-def _has_openmp(pair: Pair, side: Any) -> bool:
+def _has_openmp(pair: Pair, side: Side) -> bool:
     return any(key.startswith("openmp.") for key in pair.side(side).values("workload"))

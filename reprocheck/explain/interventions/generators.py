@@ -46,7 +46,9 @@ class Generator(Intervention):
             if report.get("id") == self.id and report.get("ok") and "state" in report
         }
         return tuple(
-            (moment, {self.key: states[moment_of(moment)]}) for moment, _ in course if moment_of(moment) in states
+            step._replace(values={self.key: states[moment_of(step.moment)]})
+            for step in course
+            if moment_of(step.moment) in states
         )
 
     def apply(self, trial: Trial, value: Course) -> Trial:
@@ -55,7 +57,7 @@ class Generator(Intervention):
             trial,
             [
                 {"do": "rng", "at": moment_of(moment), "id": self.id, "of": self.generator, "state": values[self.key]}
-                for moment, values in value
+                for moment, values, _ in value
             ],
         )
 
@@ -72,7 +74,7 @@ def _scout(candidate: Candidate) -> Any:
         """To be carried out on the order of `side`: it tells its own states."""
         return [
             {"do": "rng", "at": moment_of(moment), "id": intervention.id, "of": intervention.generator}
-            for moment, _ in candidate.values[side]
+            for moment, *_ in candidate.values[side]
         ]
 
     return actions

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os.path import normpath
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Candidate, Intervention, Pair, Side, with_actions
+from reprocheck.explain.interventions.base import SIDES, Candidate, Intervention, Pair, Side, with_actions
 from reprocheck.explain.views import WORKLOAD, Views
-from reprocheck.model import StateDifference, Trial
+from reprocheck.model import Origin, StateDifference, Trial
 
 __all__ = ["LibraryCopy", "SymbolScope", "copies"]
 
@@ -27,17 +28,28 @@ class LibraryCopy(Intervention):
 
     @classmethod
     def propose(cls, differences: Sequence[StateDifference], pair: Pair) -> list[Candidate]:
-        """One candidate for everything that is bound differently: the copies are loaded together."""
+        """One candidate for everything that is provided by another file: the copies are loaded together."""
         own = [item for item in differences if cls.applies_to(item)]
-        bound = [item for item in own if item.key.startswith("libraries.binding.")]
-        values: dict[Side, Loads] = {
-            side: copies(pair.side(side), pair.other(side)) for side in ("good", "bad")  # type: ignore[arg-type]
-        }
-        if not own or not all(values.values()):
+        values = {side: copies(pair.side(side), pair.other(side)) for side in SIDES}
+        if not own or not any(values.values()):
             return []
-        differing = tuple(bound or own)
-        keys = tuple(item.key for item in differing)
-        return [Candidate(intervention=cls(keys[0]), keys=keys, differences=differing, values=values)]
+        bound = tuple(item for item in own if item.key.startswith("libraries.binding.") and _provided(item))
+        key, shown = bound[0].key if bound else "libraries.loaded", None
+        if not bound:
+            shown = {side: [path for path, _ in values[side]] for side in SIDES}
+            name = next((_soname(pair.side(side), loads[0][0]) for side, loads in values.items() if loads), None)
+            key = f"libraries.soname.{name}" if name else key
+        differing = bound or tuple(own)
+        return [
+            Candidate(
+                intervention=cls(key),
+                keys=tuple(item.key for item in differing) if bound else (key, *(item.key for item in differing)),
+                differences=differing,
+                values={side: loads or None for side, loads in values.items()},
+                display=shown,
+                origin=_loader(pair, values),
+            )
+        ]
 
     def apply(self, trial: Trial, value: Loads) -> Trial:
         """Load them when the interpreter starts."""
@@ -65,19 +77,13 @@ class SymbolScope(Intervention):
 
     @classmethod
     def propose(cls, differences: Sequence[StateDifference], pair: Pair) -> list[Candidate]:
-        """A candidate where a file is in the global scope in one order only."""
+        """A candidate where a file is in the global scope in one order only, and all copies are the same."""
         own = [item for item in differences if cls.applies_to(item)]
-        scopes = {side: _scope(pair.side(side)) for side in ("good", "bad")}  # type: ignore[arg-type]
-        only = {
-            "good": [path for path in scopes["good"] if path not in scopes["bad"]],
-            "bad": [path for path in scopes["bad"] if path not in scopes["good"]],
-        }
-        if not own or not any(only.values()):
+        scopes = {side: _scope(pair.side(side)) for side in SIDES}
+        only = {side: [path for path in scopes[side] if path not in scopes[_OTHER[side]]] for side in SIDES}
+        if not own or not any(only.values()) or LibraryCopy.propose(differences, pair):
             return []
-        values: dict[Side, Any] = {
-            "good": tuple((path, True) for path in only["good"]),
-            "bad": tuple((path, True) for path in only["bad"]),
-        }
+        values = {side: tuple((path, True) for path in only[side]) for side in SIDES}
         return [Candidate(intervention=cls(own[0].key), keys=(own[0].key,), differences=tuple(own), values=values)]
 
     def apply(self, trial: Trial, value: Loads) -> Trial:
@@ -96,6 +102,28 @@ class SymbolScope(Intervention):
 
 
 _FILES = ("libraries.objects", "libraries.new")
+_OTHER: Mapping[Side, Side] = {"good": "bad", "bad": "good"}
+
+
+def _provided(difference: StateDifference) -> bool:
+    """A binding to a file on both sides; a map of several files is told by its own keys."""
+    return all(isinstance(change.value, str) and change.value.startswith("/") for change in difference.changes)
+
+
+def _soname(views: Views, path: str) -> str | None:
+    found = next((item.get("soname") for item in _read(views).get("objects", ()) if item["path"] == path), None)
+    return str(found) if found else None
+
+
+def _loader(pair: Pair, values: Mapping[Side, Loads]) -> Origin | None:
+    """Who loaded what the bad order computes with: the event of the first such file that has a line, there or here."""
+    for side in ("bad", "good"):
+        paths = {path for path, _ in values[side]}
+        for event in pair.side(side).record.events:  # type: ignore[arg-type]
+            if event.kind in ("library", "dlopen") and normpath(event.name) in paths and event.file:
+                by = event.phase.removeprefix("t1:") if event.phase.startswith("t1:") else None
+                return Origin(by=by, file=event.file, line=event.line)
+    return None
 
 
 def copies(source: Views, own: Views) -> Loads:
@@ -136,7 +164,8 @@ def _read(views: Views) -> Mapping[str, Any]:
 
 def _scope(views: Views) -> list[str]:
     found = _read(views).get("scope.global")
-    return [str(path) for path in found] if isinstance(found, list) else []
+    # The loader leaves `..` in the paths it made of RUNPATHs; objects and bindings are told without.
+    return [normpath(str(path)) for path in found] if isinstance(found, list) else []
 
 
 def _first_of_soname(values: Mapping[str, Any]) -> dict[str, str]:

@@ -34,7 +34,7 @@ class Patch(Intervention):
         what = {"do": "patch", "id": self.id, "namespace": namespace, "name": name}
         moments = [f"before:{subject}" for subject in trial.order]
         actions: list[dict[str, Any]] = [{**what, "at": moment, "mode": "remember"} for moment in moments]
-        for moment, values in value:
+        for moment, values, _ in value:
             wanted = values[self.key]
             put = {"mode": "original"} if wanted == ABSENT else {"mode": "replacement", "definition": wanted}
             actions.append({**what, "at": moment_of(moment), **put})

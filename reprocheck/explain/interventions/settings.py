@@ -16,7 +16,7 @@ SETTABLE = (
     *("cupy.accelerator.*", "cupy.fft.*", "cupy.alloc.allocator"),
     *("numpy.errstate.*", "numpy.print_options.*", "numpy.buffer_size", "numpy.alloc.madvise_hugepage"),
     *("process.affinity", "process.cwd", "process.dlopen_flags", "process.gc.enabled", "process.gc.threshold"),
-    *("process.int_max_str_digits", "process.locale", "process.nice", "process.path", "process.recursion_limit"),
+    *("process.int_max_str_digits", "process.locale.*", "process.nice", "process.path", "process.recursion_limit"),
     *("process.start_method", "process.switch_interval", "process.umask", "process.warnings.filters"),
 )
 NOT_SETTABLE = ("torch.mode.function_modes", "torch.mode.dispatch_modes", "torch.mode.inference", "torch.inductor", "torch.dynamo")
@@ -39,7 +39,7 @@ class Setting(Intervention):
             trial,
             [
                 {"do": "set", "at": moment_of(moment), "id": self.id, "key": self.key, "value": values[self.key]}
-                for moment, values in value
+                for moment, values, _ in value
             ],
         )
 

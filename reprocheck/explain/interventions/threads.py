@@ -39,12 +39,12 @@ class Threads(Intervention):
     def apply(self, trial: Trial, value: Course) -> Trial:
         """Set it before the workload."""
         library, file = library_of(self.key) or ("", "")
-        moment, values = value[-1]
+        moment, values, _ = value[-1]
         action = {"do": "threads", "at": moment_of(moment), "id": self.id, "library": library, "file": file}
         return with_actions(trial, [{**action, "count": values[self.key]}])
 
     def says(self, value: Any) -> str:
         """`torch on 1 thread`."""
         library, file = library_of(self.key) or ("", "")
-        count = value[-1][1][self.key]
+        count = value[-1].values[self.key]
         return f"{file or library} on {count} thread{'' if count == 1 else 's'}"

@@ -140,12 +140,12 @@ class Pictures:
                 bar.minorticks_off()
         return done[0]
 
-    def overview(self, cells: NDArray[np.uint8], *, label: str) -> Markup:
+    def overview(self, cells: NDArray[np.uint8], *, outputs: int, label: str) -> Markup:
         """Orders down, outputs across; 0 is the reference's bits, 1–6 other groups', 7 mixed, 8 nothing."""
         from matplotlib.colors import ListedColormap
 
         palette = ["#c9d3df", "#e08a2e", "#3f9b6c", "#a05fc4", "#c9a400", "#d24d57", "#6b7785", "#e7c7d0", "#14161b"]
-        orders, outputs = cells.shape
+        orders = cells.shape[0]
         with self._figure(8.6, min(3.2, 0.6 + 0.16 * orders), label) as (figure, done):
             axes = figure.add_subplot()
             axes.imshow(
@@ -199,7 +199,9 @@ class Pictures:
             axes.tick_params(axis="y", length=0)
         return done[0]
 
-    def bars(self, rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], *, unit: str, label: str) -> Markup:
+    def bars(
+        self, rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], *, unit: str, label: str
+    ) -> Markup:
         """Stacked horizontal bars, one row each, with a legend."""
         with self._figure(8.6, 0.9 + 0.34 * len(rows), label) as (figure, done):
             axes = figure.add_subplot()

@@ -77,7 +77,11 @@ def inline(figure: Figure, *, prefix: str, label: str) -> Markup:
     root = ElementTree.fromstring(stream.getvalue())
     _clean(root, prefix)
     width, height = (float(root.get(name, "0pt").removesuffix("pt")) for name in ("width", "height"))
-    root.attrib = {"viewBox": root.get("viewBox", ""), "width": f"{width * 96 / 72:.0f}", "height": f"{height * 96 / 72:.0f}"}
+    root.attrib = {
+        "viewBox": root.get("viewBox", ""),
+        "width": f"{width * 96 / 72:.0f}",
+        "height": f"{height * 96 / 72:.0f}",
+    }
     root.set("role", "img")
     root.set("aria-label", label)
     root.set("class", "plot")
@@ -139,5 +143,7 @@ def _declarations(style: str) -> dict[str, str]:
 def _short(name: str, value: str) -> str:
     """Coordinates to a tenth of a point; a page holds many."""
     if name in ("d", "transform", "points", "x", "y", "width", "height"):
-        return re.sub(r"-?\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value).replace("\n", " ")
+        return re.sub(r"-?\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value).replace(
+            "\n", " "
+        )
     return value

@@ -1,6 +1,6 @@
 """Interventions: changes that a trial is asked to make to its own state, at a moment that is asked for.
 
-An action is a dict: `do` (the verb), `at` (`t0`, `before:MODULE`, `after:SUBJECT`, `t2`, `workload`), `id` (whose it is,
+An action is a dict: `do` (the verb), `at` (`t0`, `before:MODULE`, `past:MODULE`, `after:SUBJECT`, `t2`, `workload`), `id` (whose it is,
 given back in the report), and what the verb needs. Every action leaves one line `action` in the record with `ok` (True, False,
 or None where there was nothing to change yet), and either what it found (`was`, `now`, …) or the `error`: an action that
 could not be carried out never fails the trial, because then its outcome would say nothing.
@@ -9,6 +9,8 @@ This module obeys the strict import rule. A verb's module is loaded when its fir
 """
 
 import sys
+
+from . import imports
 
 __all__ = ["Actions", "NotYet"]
 
@@ -45,9 +47,9 @@ class Actions:
         self.kept = {}
         for action in actions:
             self._due.setdefault(action["at"], []).append(action)
-        awaited = {moment[7:] for moment in self._due if moment.startswith("before:")}
+        awaited = [moment for moment in self._due if moment.startswith(("before:", "past:"))]
         if awaited:
-            sys.meta_path.insert(0, _Herald(awaited, self.at))
+            imports.watch(self.at, awaited)
 
     def at(self, when):
         """Carry out what is due at `when`, once. At `workload`, report what never became due."""
@@ -75,21 +77,6 @@ class Actions:
 
     def _report(self, action, when, **fields):
         self._lines.write("action", **{"do": action["do"], "when": when, "id": action.get("id"), **fields})
-
-
-class _Herald:
-    """Stands first in `sys.meta_path` and finds nothing: it only says which module's import is about to begin."""
-
-    def __init__(self, awaited, tell):
-        self._awaited = awaited
-        self._tell = tell
-
-    def find_spec(self, name, path=None, target=None):
-        """None, always."""
-        del path, target
-        if name in self._awaited:
-            self._awaited.discard(name)
-            self._tell("before:" + name)
 
 
 def _verb(name):

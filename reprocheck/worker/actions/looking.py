@@ -2,6 +2,8 @@
 
 import sys
 
+from . import imports
+
 __all__ = ["blame", "import_", "look", "watch"]
 
 
@@ -24,29 +26,20 @@ def look(action, _):
     return {"kinds": kinds}
 
 
-class _Watcher:
-    """Stands first in `sys.meta_path`, finds nothing, and notes whose import begins."""
-
-    def __init__(self):
-        self.names = []
-
-    def find_spec(self, name, path=None, target=None):
-        """None, always."""
-        del path, target
-        self.names.append(name)
-
-
 def watch(action, actions):
-    """`begin` to note the names of modules in the order in which their imports begin; at the `end`, tell them."""
+    """`begin` to note the imports that begin and end; at the `end`, tell `[place, module, file]`, place as in moments."""
     kept = actions.kept_by("watch")
     if action["mode"] == "begin":
-        kept["watcher"] = _Watcher()
-        sys.meta_path.insert(0, kept["watcher"])
+        kept["seen"] = []
+        imports.trace(kept["seen"])
         return {}
-    watcher = kept.pop("watcher")
-    sys.meta_path.remove(watcher)
-    names = [name for name in dict.fromkeys(watcher.names) if name in sys.modules]
-    return {"now": names}
+    imports.trace(None)
+    own = __name__.partition(".")[0]
+    found = []
+    for place, name in kept.pop("seen"):
+        if not name.startswith(own):
+            found.append([place, name, getattr(sys.modules.get(name), "__file__", None)])
+    return {"now": found}
 
 
 def blame(action, actions):

@@ -25,9 +25,10 @@ def patch(action, actions):
             # A module of the standard library may be loaded early; a package may not, its import is the experiment.
             __import__(root)
             owner = locate(namespace)
-        if owner is not None and name in vars(owner):
+        found = _shown(owner, namespace, name)
+        if found == "own":
             kept[namespace, name] = vars(owner)[name]
-        return {"now": _shown(owner, namespace, name)}
+        return {"now": found}
     if owner is None:
         raise LookupError("%s is not loaded" % namespace)
     was = _shown(owner, namespace, name)

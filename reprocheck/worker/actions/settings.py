@@ -13,8 +13,9 @@ def set(action, _):  # noqa: A001 - the verb's name
     """Give the setting `key` (`torch.mode.default_dtype`, as in a snapshot) the value `value`."""
     key, value = action["key"], action["value"]
     kind, _, rest = key.partition(".")
-    if key in _MODULES:
-        __import__(_MODULES[key])
+    module = _MODULES.get(key, "_locale" if key.startswith("process.locale.") else None)
+    if module is not None:
+        __import__(module)
     if kind != "process" and kind not in sys.modules:
         raise NotYet("%s is not loaded" % kind)
     was = _look(key)
@@ -28,17 +29,17 @@ def set(action, _):  # noqa: A001 - the verb's name
 _MODULES = {
     "process.gc.enabled": "gc",
     "process.gc.threshold": "gc",
-    "process.locale": "_locale",
     "process.start_method": "multiprocessing.context",
     "process.warnings.filters": "warnings",
 }
 
 
 def _look(key):
-    value = sampling.sampler(key)()
+    """The key's value as a snapshot would have it, inside of nested values, too."""
+    value = sampling.Sampler([key]).read()[key]
     if value == "absent":
         head, _, tail = key.rpartition(".")
-        whole = sampling.sampler(head)() if "." in head else None
+        whole = sampling.Sampler([head]).read()[head] if "." in head else None
         value = whole.get(tail, "absent") if isinstance(whole, dict) else value
     return value
 
@@ -174,6 +175,10 @@ def _numpy(key, value):
 
 
 def _process(key, value):
+    if key.startswith("locale."):
+        locale = sys.modules["_locale"]
+        locale.setlocale(getattr(locale, "LC_" + key[7:].upper()), value)
+        return
     setter = _PROCESS.get(key)
     if setter is None:
         raise LookupError("there is no setter for process.%s" % key)
@@ -215,7 +220,6 @@ _PROCESS = {
     "gc.enabled": lambda value: getattr(__import__("gc"), "enable" if value else "disable")(),
     "gc.threshold": lambda value: __import__("gc").set_threshold(*value),
     "int_max_str_digits": lambda value: sys.set_int_max_str_digits(value),
-    "locale": lambda value: __import__("_locale").setlocale(__import__("_locale").LC_ALL, value),
     "nice": lambda value: os.setpriority(os.PRIO_PROCESS, 0, value),
     "path": lambda value: sys.path.__setitem__(slice(None), value),
     "recursion_limit": sys.setrecursionlimit,

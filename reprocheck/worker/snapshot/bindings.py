@@ -20,7 +20,7 @@ _STEMS = (
 # Libraries of a family's own: how they are bound to one another is their makers' affair, and MKL's is 20 ms of reading.
 _INNER = ("libmkl_", "libcudnn_", "libiomp5", "libomp", "libgomp", "libtorch_python", "libtorch_global_deps")
 # What a consumer may define itself and others may take over, as libmkl_rt does with libtorch_cpu's static MKL.
-_EXPORTED = ("sgemm_", "sgetrf_", "sgesv_", "vmsExp", "DftiComputeForward", "MKL_Get_Max_Threads")
+_EXPORTED = ("sgemm_", "sgetrf_", "vmsExp", "DftiComputeForward")
 _MOST = 200
 
 

@@ -188,11 +188,11 @@ def _loaded_modules():
     if context is not None:
         chosen = getattr(context, "_actual_context", None)
         found["start_method"] = None if chosen is None else chosen.get_start_method()
+    # Not `threading.stack_size()`: it sets the size back to 0.
     threading = loaded("threading")
     if threading is not None:
         found["hook.threading_trace"] = origin(getattr(threading, "_trace_hook", None))
         found["hook.threading_profile"] = origin(getattr(threading, "_profile_hook", None))
-        found["threads.stack_size"] = threading.stack_size()
     decimal = loaded("decimal")
     if decimal is not None:
         found["decimal"] = str(decimal.DefaultContext)

@@ -32,7 +32,9 @@ class Observer:
 
     def run(self, subjects: Sequence[str], env: dict[str, str] | None = None, **request: Any) -> Any:
         """What `observe.py` prints for these subjects."""
-        asked = self.write("request.json", json.dumps({"path": [str(self.folder)], "subjects": list(subjects), **request}))
+        asked = self.write(
+            "request.json", json.dumps({"path": [str(self.folder)], "subjects": list(subjects), **request})
+        )
         base = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
         done = subprocess.run(
             [self.python, str(OBSERVE), str(WORKER), str(asked)],

@@ -4,16 +4,19 @@ The request: `path` (folders for sys.path), `subjects`, and either nothing more 
 and t3, and events) or `blame` with `keys` and `modules` (what `blame` found).
 """
 
+# Run by Python 3.9 as well, without `typing`.
+# mypy: ignore-errors
 import importlib
 import sys
 
 
-def main():
+def main() -> None:
     package = type(sys)("_reprocheck_worker")
     package.__path__ = [sys.argv[1]]
     sys.modules["_reprocheck_worker"] = package
     # `json` would be loaded before the first subject.
-    request = eval(open(sys.argv[2]).read().replace("null", "None"))
+    with open(sys.argv[2], encoding="utf-8") as file:  # noqa: PTH123 - nor pathlib
+        request = eval(file.read())
     sys.path[:0] = request["path"]
     del sys.path[len(request["path"])]
     found = blame(request) if "blame" in request else snapshots(request)
@@ -23,7 +26,7 @@ def main():
     print("\n" + json.dumps(found))
 
 
-def blame(request):
+def blame(request: dict) -> list:
     module = importlib.import_module("_reprocheck_worker.blame")
     first, *rest = request["subjects"]
     importlib.import_module(first)
@@ -34,16 +37,16 @@ def blame(request):
     return module.drain()
 
 
-def snapshots(request):
+def snapshots(request: dict) -> dict:
     snapshot = importlib.import_module("_reprocheck_worker.snapshot")
     events = importlib.import_module("_reprocheck_worker.events")
     readers = {}
 
-    def load(names):
+    def load(names: object) -> None:
         for name in names:
             readers[name] = readers.get(name) or importlib.import_module("_reprocheck_worker.snapshot." + name)
 
-    def take(phase):
+    def take(phase: str) -> None:
         kinds = {}
         with snapshot.quiet():
             for reader in list(readers.values()):

@@ -44,9 +44,10 @@ class Finder:
     def find_spec(*_): return None
 def hook(_): raise ImportError
 def fp(bits):
-    block = ctypes.create_string_buffer(64); libm.fegetenv(block)
+    block = ctypes.create_string_buffer(64)
+    libm.fegetenv(block)
     value = int.from_bytes(block.raw[28:32], "little") | bits
-    libm.fesetenv(ctypes.create_string_buffer(block.raw[:28] + value.to_bytes(4, "little") + block.raw[32:]))
+    return ctypes.create_string_buffer(block.raw[:28] + value.to_bytes(4, "little") + block.raw[32:])
 """
 
 PLAIN = [
@@ -79,7 +80,7 @@ PLAIN = [
     Item('sys.path.append("/elsewhere")', "process.path", contains("/elsewhere")),
     Item("decimal.DefaultContext.prec = 50", "process.decimal", contains("prec=50")),
     Item("threading.Thread(target=threading.Event().wait, daemon=True).start()", "process.threads.count", 2),
-    Item("threading.stack_size(1 << 20)", "process.threads.stack_size", 1 << 20),
+    Item("sys.unraisablehook = mine", "process.hook.unraisable", "toolbox.runtime.mine"),
     Item("math.exp = mine", "patches.math.exp", contains("toolbox.runtime.mine")),
     Item("os.getcwd = functools.partial(mine, 1)", "patches.os.getcwd", contains("toolbox.runtime.mine")),
     Item("random.random = math.sin and mine", "patches.random.random", contains("toolbox.runtime.mine")),
@@ -87,8 +88,8 @@ PLAIN = [
 ]
 if X86:
     PLAIN += [
-        Item("fp(0x8000)", "fp.ftz", True),
-        Item("fp(0x40)", "fp.daz", True),
+        Item("libm.fesetenv(fp(0x8000))", "fp.ftz", True),
+        Item("libm.fesetenv(fp(0x40))", "fp.daz", True),
         Item("libm.fesetround(0x800)", "fp.rounding", "up"),
     ]
 if hasattr(sys, "set_int_max_str_digits"):
@@ -108,8 +109,8 @@ TORCH = [
     Item("torch.set_grad_enabled(False)", "torch.mode.grad", False),
     Item("torch.autograd.set_detect_anomaly(True)", "torch.mode.anomaly", True),
     Item('torch.set_float32_matmul_precision("medium")', "torch.fp32.mkldnn.matmul", "bf16"),
-    Item("torch.backends.cuda.matmul.allow_tf32 = True", "torch.fp32.cuda.matmul", "tf32"),
-    Item("torch.use_deterministic_algorithms(True)", "torch.deterministic.algorithms", True),
+    Item('torch.backends.cudnn.rnn.fp32_precision = "ieee"', "torch.fp32.cuda.rnn", "ieee"),
+    Item("torch._C._set_deterministic_algorithms(True)", "torch.deterministic.algorithms", True),
     Item(
         "torch.utils.deterministic.fill_uninitialized_memory = False", "torch.deterministic.fill_uninitialized", False
     ),
@@ -119,7 +120,7 @@ TORCH = [
     Item("torch.backends.cuda.enable_flash_sdp(False)", "torch.sdp.flash", False),
     Item("torch._C._set_cublas_allow_fp16_reduced_precision_reduction(False)", "torch.reduced.cublas_fp16", changed),
     Item("torch.manual_seed(7)", "torch.rng.initial_seed", 7),
-    Item("torch.default_generator.manual_seed(8)", "torch.rng.cpu", changed),
+    Item('torch.rand(1, device="cpu")', "torch.rng.cpu", changed),
     Item("torch.set_printoptions(precision=2)", "torch.print_options", contains("'precision': 2")),
     Item('torch.multiprocessing.set_sharing_strategy("file_system")', "torch.multiprocessing.sharing", "file_system"),
     Item('np.seterr(over="raise")', "numpy.errstate.over", "raise"),
@@ -140,13 +141,17 @@ import cupy
 """
 CUPY = [
     Item("cupy.cuda.set_allocator(None)", "cupy.alloc.allocator", contains("_malloc")),
-    Item('cupy._core.set_routine_accelerators([])', "cupy.accelerator.routine", []),
-    Item('cupy._core.set_reduction_accelerators([])', "cupy.accelerator.reduction", []),
+    Item("cupy._core.set_routine_accelerators([])", "cupy.accelerator.routine", []),
+    Item("cupy._core.set_reduction_accelerators([])", "cupy.accelerator.reduction", []),
     Item("cupy.fft.config.enable_nd_planning = False", "cupy.fft.nd_planning", False),
     Item("cupy.dot = lambda a, b: None", "patches.cupy.dot", contains("toolbox.runtime.setup.<locals>.<lambda>")),
 ]
 
-GROUPS = {"plain": (PRELUDE, PLAIN, ()), "torch": (TORCH_PRELUDE, TORCH, ("torch",)), "cupy": (CUPY_PRELUDE, CUPY, ("cupy",))}
+GROUPS = {
+    "plain": (PRELUDE, PLAIN, ()),
+    "torch": (TORCH_PRELUDE, TORCH, ("torch",)),
+    "cupy": (CUPY_PRELUDE, CUPY, ("cupy",)),
+}
 CASES = [(group, item) for group, (_, items, _) in GROUPS.items() for item in items]
 
 

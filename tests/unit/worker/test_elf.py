@@ -1,5 +1,8 @@
 """The reader of our own images against what the C library itself says."""
 
+# The worker has no annotations: it runs on interpreters that would have to load `typing` for them.
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
 import ctypes
@@ -39,7 +42,7 @@ def memory() -> Iterator[elf.Memory]:
 
 
 def named(memory: elf.Memory, part: str) -> elf.Loaded:
-    found = [one for one in elf.objects(memory) if part in one.path.rpartition("/")[2]]
+    found: list[elf.Loaded] = [one for one in elf.objects(memory) if part in one.path.rpartition("/")[2]]
     if not found:
         pytest.skip(f"no {part} in this process")
     return found[0]

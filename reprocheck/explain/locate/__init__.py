@@ -1,0 +1,7 @@
+"""Where a divergence starts: the first line and the first operator that part, from traced trials of two orders."""
+
+from __future__ import annotations
+
+from reprocheck.explain.locate.locating import TRACES, locate
+
+__all__ = ["TRACES", "locate"]

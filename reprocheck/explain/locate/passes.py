@@ -1,0 +1,198 @@
+"""The traced trials: which orders, how often, and whether looking changed what was looked at.
+
+They are trials of their own, with the state's capture off, and never feed the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reprocheck.compare.arrays import compare
+from reprocheck.compare.groups import outcome_key
+from reprocheck.compare.source import Source
+from reprocheck.errors import StoreError
+from reprocheck.explain.inquiry import Context
+from reprocheck.explain.locate.reading import KEPT, Trace, read_trace
+from reprocheck.model import Difference, Output, Record, Study, Tolerance, Trial
+from reprocheck.store.objects import TRACE
+
+__all__ = ["Kept", "Pass", "Passes", "orders_to_trace"]
+
+Order = tuple[str, ...]
+REPEATS = 2
+"""Traced runs of each order: one to compare, one to see what varies anyway."""
+REPEATS_OF_NOISE = 4
+"""Traced runs of one order whose identical runs differ: enough that two of them do, most of the time."""
+
+
+def orders_to_trace(study: Study, *, asked: bool) -> tuple[Order, Order] | None:
+    """The two orders to compare: the first one and the first that differs from it; twice the same for a noisy study.
+
+    None when there is nothing to locate: orders that agree (unless `asked` for), or orders that fail.
+    """
+    arms = [arm for arm in study.orders if not arm.presence and arm.same_as is None and arm.failures == 0]
+    if not arms:
+        return None
+    first = arms[0]
+    if study.verdict == "noisy":
+        noisy = next((arm for arm in arms if arm.group is None), first)
+        return noisy.order, noisy.order
+    for arm in arms[1:]:
+        if arm.group != first.group or set(arm.groups) != set(first.groups):
+            return first.order, arm.order
+    if asked:
+        return first.order, arms[-1].order
+    return None
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A traced run of each of the two orders, and a second one of each."""
+
+    traces: tuple[Trace, Trace]
+    again: tuple[Trace, Trace] | None
+    """Second runs of the same orders with the same outcome, to see what varies anyway; None for a noisy study."""
+    observer: Literal["agrees", "moved", "vanished", "failed"]
+    trials: int
+    message: str = ""
+    """Why it failed."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Values that two trials kept in full."""
+
+    records: tuple[Record, Record]
+    context: Context
+
+    def names(self, side: int) -> dict[str, Output]:
+        """What was kept in the first (0) or second order, by name."""
+        return {
+            output.name.removeprefix(KEPT): output
+            for output in self.records[side].outputs
+            if output.name.startswith(KEPT)
+        }
+
+    def difference(self, name: str, other: str | None = None) -> Difference | None:
+        """How the value of the second order differs from the first's; None where one of them is not there."""
+        first, second = self.names(0).get(name), self.names(1).get(other or name)
+        if first is None or second is None:
+            return None
+        objects = self.context.runner.writer.objects
+        left, right = (Source.from_object(objects.path(item.digest)) for item in (second, first))
+        return compare(left, right, Tolerance())
+
+    def equal(self, prefix: str) -> bool:
+        """Whether all kept values whose names begin so are the same bits in both orders."""
+        first, second = (
+            {name: item.digest for name, item in self.names(side).items() if name.startswith(prefix)} for side in (0, 1)
+        )
+        return first == second
+
+
+class Passes:
+    """Runs traced trials of two orders."""
+
+    def __init__(self, orders: tuple[Order, Order], context: Context) -> None:
+        """`context` as for explaining; its records show what untraced runs gave."""
+        self.orders = orders
+        self.context = context
+        self.trials = 0
+
+    def run(self, modes: Sequence[str], *, exact: bool = False) -> Pass:
+        """Trace both orders in `modes`, with repeats."""
+        request: dict[str, Any] = {"modes": list(modes)}
+        if exact:
+            request["exact"] = True
+        noisy = self.orders[0] == self.orders[1]
+        repeats = REPEATS_OF_NOISE if noisy else REPEATS
+        orders = self.orders[:1] if noisy else self.orders
+        records = self._records([self._trial(order, repeat, request) for repeat in range(repeats) for order in orders])
+        failed = next((record for record in records if not record.ok or record.trace is None), None)
+        if failed is not None:
+            reason = failed.failure.message if failed.failure is not None else "it left no trace"
+            return Pass(_nothing(), None, "failed", len(records), reason)
+        return self._noisy(records) if noisy else self._judged(records)
+
+    def keep(self, modes: Sequence[str], keep: tuple[Mapping[str, Any], Mapping[str, Any]], *, exact: bool) -> Kept | None:
+        """One more run of each order that keeps values in full; None if one of them failed."""
+        trials = []
+        for index, (order, wanted) in enumerate(zip(self.orders, keep, strict=True)):
+            request: dict[str, Any] = {"modes": list(modes), "keep": dict(wanted)}
+            if exact:
+                request["exact"] = True
+            trials.append(self._trial(order, index if self.orders[0] == self.orders[1] else 0, request))
+        records = self._records(trials)
+        if not all(record.ok for record in records):
+            return None
+        return Kept((records[0], records[1]), self.context)
+
+    def records_with(self, request: Mapping[str, Any], env: Mapping[str, str]) -> list[Record]:
+        """One run of each order with another kind of trace, and variables set."""
+        return self._records([self._trial(order, 0, request, env) for order in self.orders])
+
+    def trace_of(self, record: Record) -> Trace:
+        """The trace a record has. Raises `StoreError` if it has none."""
+        if record.trace is None:
+            raise StoreError(f"the trial of `{','.join(record.trial.order)}` left no trace")
+        return read_trace(self.context.runner.writer.objects.path(record.trace, TRACE))
+
+    def _trial(
+        self, order: Order, repeat: int, request: Mapping[str, Any], env: Mapping[str, str] | None = None
+    ) -> Trial:
+        return Trial(order=order, repeat=repeat, capture=False, trace=dict(request), env=dict(env or {}))
+
+    def _records(self, trials: Sequence[Trial]) -> list[Record]:
+        self.trials += len(trials)
+        return self.context.runner.run(trials)
+
+    def _judged(self, records: Sequence[Record]) -> Pass:
+        """The pair of runs whose outcomes differ, if any do, and how they stand to untraced runs."""
+        sides = [[record for record in records if record.trial.order == order] for order in self.orders]
+        pairs = [(a, b) for a in sides[0] for b in sides[1]]
+        apart = [(a, b) for a, b in pairs if self._outcome(a) != self._outcome(b)]
+        a, b = (apart or pairs)[0]
+        again = tuple(
+            next((item for item in side if item is not one and self._outcome(item) == self._outcome(one)), None)
+            for side, one in zip(sides, (a, b), strict=True)
+        )
+        others = None
+        if again[0] is not None and again[1] is not None:
+            others = (self.trace_of(again[0]), self.trace_of(again[1]))
+        observer: Literal["agrees", "moved", "vanished"] = "agrees"
+        if not all(self._outcome(record) in self._untraced(record.trial.order) for record in (a, b)):
+            observer = "moved" if apart else "vanished"
+        elif not apart and self._apart():
+            observer = "vanished"
+        return Pass((self.trace_of(a), self.trace_of(b)), others, observer, len(records))
+
+    def _noisy(self, records: Sequence[Record]) -> Pass:
+        first = records[0]
+        other = next((record for record in records[1:] if self._outcome(record) != self._outcome(first)), None)
+        traces = (self.trace_of(first), self.trace_of(other or records[1]))
+        return Pass(traces, None, "vanished" if other is None else "agrees", len(records))
+
+    def _outcome(self, record: Record) -> object:
+        from msgspec.structs import replace
+
+        plain = tuple(output for output in record.outputs if not output.name.startswith(KEPT))
+        return outcome_key(replace(record, outputs=plain), self.context.outputs)
+
+    def _untraced(self, order: Order) -> set[object]:
+        return {
+            outcome_key(record, self.context.outputs)
+            for record in self.context.records
+            if record.trial.order == order
+            and record.trial.trace is None
+            and not (record.trial.actions or record.trial.env or record.trial.presence)
+        }
+
+    def _apart(self) -> bool:
+        return self._untraced(self.orders[0]) != self._untraced(self.orders[1])
+
+
+def _nothing() -> tuple[Trace, Trace]:
+    empty = Trace(modes=(), libraries={})
+    return empty, empty

@@ -1,0 +1,124 @@
+"""Why: causes with what was tried, and the state that differs, side by side, each with the line that set it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reprocheck.headline import order_text
+from reprocheck.model import Cause, Change, StateDifference
+from reprocheck.report.evidence import Evidence
+from reprocheck.report.html.orders import Letters
+from reprocheck.report.html.text import Limits
+from reprocheck.report.text import value_text
+
+__all__ = ["states_view", "why_view"]
+
+MOST_GROUPS = 6
+MOST_ITEMS = 24
+
+
+def why_view(evidence: Evidence, letters: Letters, limits: Limits) -> dict[str, Any]:
+    """The rule, the causes, what follows from them, and the differing state."""
+    study = evidence.study
+    return {
+        "rule": study.rule,
+        "causes": [_cause(cause, evidence, letters) for cause in study.causes[: limits.states]],
+        "more_causes": max(0, len(study.causes) - limits.states),
+        "consequences": [
+            {
+                "key": item.key,
+                "cause": item.cause,
+                "good": value_text(item.good, limits.name),
+                "bad": value_text(item.bad, limits.name),
+            }
+            for item in study.consequences[: limits.states]
+        ],
+        "budget": study.budget,
+        "states": states_view(study.state_differences, letters, limits, evidence),
+        "hazards": states_view(study.hazards, letters, limits, evidence),
+    }
+
+
+def _cause(cause: Cause, evidence: Evidence, letters: Letters) -> dict[str, Any]:
+    event = cause.event
+    return {
+        "cause": cause,
+        "good": _lines(cause.good),
+        "bad": _lines(cause.bad),
+        "sides": [
+            (group, letters.shade(group), order_text(order))
+            for group, order in zip(cause.groups, cause.orders, strict=False)
+        ],
+        "event": event,
+        "excerpt": evidence.excerpt(event.file, event.line) if event is not None else None,
+    }
+
+
+def states_view(
+    differences: Sequence[StateDifference], letters: Letters, limits: Limits, evidence: Evidence
+) -> dict[str, Any] | None:
+    """Differing keys as a table with one column a group (or an order, for hazards); None without any."""
+    if not differences:
+        return None
+    columns = list(dict.fromkeys(change.group for item in differences for change in item.changes))[:MOST_GROUPS]
+    return {
+        "columns": [(name, letters.shade(name)) for name in columns],
+        "rows": [
+            {
+                "item": item,
+                "cells": [_cell(item, name) for name in columns],
+                "excerpt": next(
+                    (
+                        found
+                        for change in item.changes
+                        if change.event is not None
+                        and (found := evidence.excerpt(change.event.file, change.event.line)) is not None
+                    ),
+                    None,
+                )
+                if number < 3
+                else None,
+            }
+            for number, item in enumerate(differences[: limits.states])
+        ],
+        "count": len(differences),
+        "more": max(0, len(differences) - limits.states),
+    }
+
+
+def _cell(item: StateDifference, column: str) -> dict[str, Any] | None:
+    change = next((change for change in item.changes if change.group == column), None)
+    if change is None:
+        return None
+    others = [other.value for other in item.changes if other is not change]
+    event = change.event
+    return {
+        "lines": _lines(change.value, others),
+        "since": _since(change),
+        "where": f"{value_text(event.file)}:{event.line}" if event is not None and event.file else "",
+        "module": event.module if event is not None else None,
+    }
+
+
+def _since(change: Change) -> str:
+    if change.value == "absent":
+        return ""
+    if change.phase.startswith("t1:"):
+        return f"since `import {change.phase[3:]}`"
+    return {"t0": "from the start", "t3": "during the workload"}.get(change.phase, "")
+
+
+def _lines(value: Any, others: Sequence[Any] = ()) -> list[tuple[str, bool]]:
+    """A value line by line, and for lists whether a line is missing on another side."""
+    if not isinstance(value, (list, tuple)):
+        return [(value_text(value, 400), False)]
+    elsewhere = [set(map(str, other)) for other in others if isinstance(other, (list, tuple))]
+    lines = [
+        (value_text(item, 400), bool(elsewhere) and any(str(item) not in seen for seen in elsewhere)) for item in value
+    ]
+    if len(lines) > MOST_ITEMS:
+        # What differs is why the list is shown.
+        told = [line for line in lines if line[1]][:MOST_ITEMS] or lines[:MOST_ITEMS]
+        return [*told, (f"… and {len(lines) - len(told)} more", False)]
+    return lines or [("none", False)]
