@@ -18,16 +18,16 @@ from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
-from reprocheck.errors import UsageError
+from reprocheck.errors import HarnessError, UsageError
 from reprocheck.line import Request, run
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
 from reprocheck.plan.subjects import SubjectsFound, find_subjects
 from reprocheck.plan.target import parse_target
 from reprocheck.store.objects import digest_file
-from reprocheck.store.run import RunWriter, Spec, new_run_folder, runs_in
+from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
 
-__all__ = ["RUNS", "check", "resolve_python"]
+__all__ = ["RUNS", "check", "explain_run", "resolve_python"]
 
 RUNS = Path(".reprocheck") / "runs"
 
@@ -47,6 +47,8 @@ def check(
     gate: Gate | None = None,
     progress: Progress | None = None,
     command: Sequence[str] = (),
+    explain: bool = True,
+    budget: int | None = None,
     **options: Any,
 ) -> Study:
     """Run `target` in fresh interpreters under every import order and return the verdict with its evidence.
@@ -65,6 +67,8 @@ def check(
         gate: What trials pass, to be bounded together with those of other processes.
         progress: Told about trials as they end.
         command: The command that repeats this, for the report.
+        explain: On a divergence, go on to its rule, cause and remedy.
+        budget: Trials that explaining may cost; by default enough for most studies.
         **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
             tolerance, rtol, atol, ulp, presence, observer.
 
@@ -139,8 +143,69 @@ def check(
         engine = LocalEngine(job, writer.scratch, jobs=settings.jobs or default_jobs(), gate=gate)
         runner = Runner(writer, engine, progress or Silent())
         study = run(request, runner, tolerance_for(settings.tolerance))
+        study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
+        if explain:
+            study = _explained(study, runner, budget)
         writer.finish(study)
     return study
+
+
+def explain_run(
+    folder: str | Path,
+    *,
+    budget: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Study:
+    """The study of a stored run with its rule, causes, remedy and reproducer; written back into the run folder.
+
+    What was found out before, by `run` or by an interrupted `explain`, is in the journal and costs nothing. Before
+    anything else it is checked that the orders still give what they gave.
+
+    Raises:
+        UsageError: no such run, nothing to explain in it, or its outcomes are not the same any more.
+    """
+    path = Path(folder).absolute()
+    stored = Run(path)
+    before, spec = stored.study(), stored.spec
+    base = dict(environment) if environment is not None else user_environment()
+    job = Job(
+        target=spec.target,
+        python=spec.python,
+        cwd=spec.cwd,
+        environment=base,
+        env=spec.env,
+        seed=spec.seed,
+        timeout=spec.timeout,
+        argv=spec.argv,
+    )
+    study = before
+    with RunWriter(path, spec, resume=True) as writer:
+        try:
+            runner = Runner(writer, LocalEngine(job, writer.scratch, jobs=jobs or default_jobs()), progress or Silent())
+            study = _explained(before, runner, budget, stored=True)
+        finally:
+            writer.finish(study)
+    return study
+
+
+def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool = False) -> Study:
+    """`study` with its explanation. That the instrument fails on the way does not take the verdict away."""
+    from reprocheck.explain.inquiry import Context, explain
+
+    context = Context(
+        runner=runner,
+        records=tuple(Run(runner.writer.folder).records()),
+        tolerance_for=tolerance_for(study.tolerance),
+        outputs=study.selected,
+        budget=budget,
+        stored=stored,
+    )
+    try:
+        return explain(study, context)
+    except HarnessError as error:
+        return msgspec.structs.replace(study, notes=(*study.notes, f"explaining ended early: {error}"))
 
 
 def _notes() -> tuple[str, ...]:
@@ -267,7 +332,7 @@ def _folder(out: str | Path | None, *, resume: bool, here: Path, target: Target)
         return here / out
     root = here / RUNS
     if resume:
-        from reprocheck.store.run import PARTIAL, Run
+        from reprocheck.store.run import PARTIAL
 
         for folder in runs_in(root):
             if folder.name.endswith(PARTIAL) and Run(folder).spec.target.text == target.text:

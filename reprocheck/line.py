@@ -17,6 +17,7 @@ from reprocheck.compare.suite import judge_suite
 from reprocheck.compare.verdict import ALPHA, EXIT_CODES, Judgement, judge
 from reprocheck.engine.runner import Runner
 from reprocheck.errors import EXIT_DIVERGENCE, NothingSelectedError, UsageError
+from reprocheck.explain.attribute import attribute
 from reprocheck.explain.state import state_differences
 from reprocheck.headline import headline
 from reprocheck.model import Arm, Noise, OutputDifference, Record, Struct, Study, Suite, Target, Tolerance, Trial
@@ -48,6 +49,8 @@ class Request(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     version: str = ""
     notes: tuple[str, ...] = ()
+    blame: bool = True
+    """Find the code behind state that differs and that no event explains (a few import-only trials)."""
 
 
 def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Tolerance]) -> Study:
@@ -97,7 +100,7 @@ def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Toleran
         more(extra)
         view = _view(request, records, orders, runner.writer, tolerance_for, bare_only=True)
 
-    return _study(request, records, view, stands, observer, runner.writer, begin, started)
+    return _study(request, records, view, stands, observer, runner, begin, started)
 
 
 def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Study:
@@ -260,7 +263,7 @@ def _study(
     view: _View,
     stands: Mapping[Order, Order],
     observer: str,
-    writer: RunWriter,
+    runner: Runner,
     begin: float,
     started: str,
 ) -> Study:
@@ -278,6 +281,9 @@ def _study(
             by_order.setdefault(",".join(record.trial.order), []).append(record)
     differing = () if same_outputs else state_differences(captured)
     hazards = state_differences(by_order) if same_outputs else ()
+    if request.blame:
+        differing = attribute(differing, captured, runner)
+        hazards = attribute(hazards, by_order, runner)
     counts = [len(groups) for groups in view.outcomes.values()]
     trials = sum(counts)
     noise = Noise(
@@ -316,7 +322,7 @@ def _study(
         command=request.command,
         seconds=round(time.monotonic() - begin, 3),
         started=started,
-        run_dir=str(writer.final),
+        run_dir=str(runner.writer.final),
     )
     return msgspec.structs.replace(study, headline=headline(study))
 

@@ -197,6 +197,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Interventions the worker carries out (see `explain`)."""
     trace: dict[str, Any] | None = None
     """Trace request, for the passes that locate (never part of a verdict)."""
+    blame: dict[str, Any] | None = None
+    """`{"keys": […], "modules": […]}`: find who changes these state keys during the imports; no workload is run."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -613,6 +615,10 @@ class Study(Struct, frozen=True, kw_only=True):
     plan: str
     groups: tuple[Group, ...]
     outputs: tuple[OutputDifference, ...]
+    selected: tuple[str, ...] = ()
+    """Patterns of the outputs that were compared; empty: all."""
+    tolerance: dict[str, Tolerance] = {}
+    """Output pattern -> how far it may be apart."""
     state_differences: tuple[StateDifference, ...] = ()
     hazards: tuple[StateDifference, ...] = ()
     first_line: FirstLine | None = None

@@ -84,7 +84,7 @@ def _check(
     jobs = slots or default_jobs()
     gate = Gate(jobs, exclusive=gpu_locks(user_environment()) if gpu else ())
     place = msgspec.convert(target, Target) if isinstance(target, dict) else target
-    study = check(place, out=new_run_folder(Path(root), name), gate=gate, jobs=jobs, **more, **options)
+    study = check(place, out=new_run_folder(Path(root), name), gate=gate, jobs=jobs, explain=False, **more, **options)
     return {"run": study.run_dir, "text": failure_text(study), "skipped": _skipped(study)}
 
 

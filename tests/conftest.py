@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,18 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, **modules: str) -> None:
-        """Write `name.py` for each keyword; `__` in a name is a folder separator."""
-        for name, source in modules.items():
-            path = self.folder / (name.replace("__", "/") + ".py")
+    def write(self, files: Mapping[str, str] | None = None, **modules: str) -> None:
+        """Write `name.py` for each keyword, and `files` by their paths."""
+        for name, source in [*(files or {}).items(), *((f"{name}.py", text) for name, text in modules.items())]:
+            path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(source), encoding="utf-8")
 
     def check(self, target: str = "work.py::run", imports: Sequence[str] | None = ("a", "b"), **options: Any) -> Study:
-        """`reprocheck.check` in this folder."""
+        """`reprocheck.check` in this folder; its divergences are explained only when a test asks for that."""
         from reprocheck import check
 
+        options.setdefault("explain", False)
         return check(target, list(imports) if imports is not None else None, cwd=self.folder, **options)
 
 

@@ -105,6 +105,7 @@ class Workload(Struct, frozen=True, kw_only=True):
             argv=self.argv,
             probes=self.probes,
             progress=progress,
+            explain=False,
             **options,
         )
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Run a workload under every import order and give the verdict.",
     "pytest": "Run a whole test suite under every import order, unchanged, and compare test by test.",
     "bisect": "Find the version, changed package or commit since which a workload shows something.",
+    "explain": "Find the rule, the cause and the remedy of a stored run's divergence.",
     "diff": "Compare two runs, two records or two files of arrays.",
     "state": "Show what is captured after each import, for one order or two side by side.",
     "list": "List scenarios and past runs.",

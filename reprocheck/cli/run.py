@@ -46,6 +46,7 @@ __all__ = ["command"]
 )
 @click.option("--resume", is_flag=True, help="Continue a run that was killed: only what is missing is run")
 @click.option("--no-explain", is_flag=True, help="Stop after the verdict")
+@click.option("--budget", type=click.IntRange(min=0), metavar="N", help="Trials that explaining a divergence may cost")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="What goes to stdout")
 @click.option("--output", multiple=True, metavar="FMT:PATH", help="Also write a report to a file (repeatable)")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on stdout")
@@ -88,7 +89,8 @@ def one_study(target: str | Target, *, command: list[str], options: dict[str, An
     orders = [_names(text) or [] for text in options.pop("order")]
     observer = False if options.pop("no_observer") else None
     quiet = options.pop("quiet")
-    for name in ("exit_zero", "bisect_exit", "no_explain"):
+    explain = not options.pop("no_explain")
+    for name in ("exit_zero", "bisect_exit"):
         options.pop(name)
     with progress_for(quiet=quiet) as progress:
         progress.title(target if isinstance(target, str) else target.text)
@@ -103,6 +105,7 @@ def one_study(target: str | Target, *, command: list[str], options: dict[str, An
             command=command,
             env=env or None,
             observer=observer,
+            explain=explain,
             outputs=list(options.pop("outputs")) or None,
             **options,
         )

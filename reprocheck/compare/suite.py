@@ -6,14 +6,14 @@ what it recorded. One test that is noisy, or one that fails in every order, must
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from reprocheck.compare.groups import group_id, select_outputs
 from reprocheck.compare.source import Source
 from reprocheck.compare.verdict import ALPHA, Judgement, judge
-from reprocheck.model import Output, OutputDifference, Record, Struct, Suite, DifferingTest, Verdict
+from reprocheck.model import DifferingTest, Output, OutputDifference, Record, Struct, Suite, Verdict
 from reprocheck.store.objects import ObjectStore
 
 __all__ = ["FAILURE", "OUTCOME", "REASON", "SEPARATOR", "SuiteView", "judge_suite", "split_name", "text_of"]
@@ -67,9 +67,11 @@ def judge_suite(
     differing = {name: found for name, found in keys.items() if len({k for ks in found.values() for k in ks}) > 1}
     # Every test that is noisy by itself is one more chance to see an order in noise.
     noisy = sum(1 for found in differing.values() if any(len(set(ks)) > 1 for ks in found.values()))
-    beyond = {split_name(row.name)[0] for row in rows if row.differs and not row.within}
+    accepted = {row.name for row in rows if row.within}
     judged = {
-        name: _judge_test(found, _failed(name, tests, objects), within=name not in beyond, alpha=ALPHA / (1 + noisy))
+        name: _judge_test(
+            found, _failed(name, tests, objects), within=_within(name, found, accepted), alpha=ALPHA / (1 + noisy)
+        )
         for name, found in differing.items()
     }
     trials = judge(
@@ -139,6 +141,19 @@ def _judge_test(
         # That it fails is the same everywhere; how it fails may still depend on the order.
         judgement = judge(outcomes, frozenset(), within_tolerance=False, alpha=alpha)
     return judgement
+
+
+def _within(name: str, found: Mapping[Order, Sequence[object]], accepted: Collection[str]) -> bool:
+    """Whether nothing but accepted values differs: the same outputs in every trial, of which others are equal."""
+    keys = {key for keys in found.values() for key in keys}
+    if not all(isinstance(key, frozenset) for key in keys):
+        return False
+    items = [dict(key) for key in keys if isinstance(key, frozenset)]
+    if len({frozenset(item) for item in items}) > 1:
+        return False
+    return all(
+        f"{name}{SEPARATOR}{output}" in accepted for output in items[0] if len({item[output] for item in items}) > 1
+    )
 
 
 def _failed(name: str, tests: Mapping[Order, Sequence[dict[str, Outputs]]], objects: ObjectStore) -> frozenset[object]:

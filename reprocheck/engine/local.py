@@ -131,6 +131,7 @@ class LocalEngine:
             "probes": list(self.job.probes),
             "actions": [dict(action) for action in trial.actions],
             "trace": dict(trial.trace) if trial.trace else None,
+            "blame": dict(trial.blame) if trial.blame else None,
         }
 
 

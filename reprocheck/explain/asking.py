@@ -17,8 +17,9 @@ __all__ = ["Asker"]
 class Asker:
     """Runs trials and says what came out. What the journal has costs nothing."""
 
-    def __init__(self, runner: Runner, labels: Labels, limit: int) -> None:
-        """`limit` is the number of trials that may be run."""
+    def __init__(self, runner: Runner, labels: Labels, limit: int, *, bare: bool = False) -> None:
+        """`limit` is the number of trials that may be run; with `bare`, labels come from trials without capture."""
+        self._bare = bare
         self.runner = runner
         self.labels = labels
         self.limit = limit
@@ -46,7 +47,8 @@ class Asker:
         """The records of `trial` and its repeats, as many as the measured noise asks for."""
         count = self.labels.repeats if repeats is None else repeats
         numbers = range(trial.repeat, trial.repeat + count)
-        return self.records([msgspec.structs.replace(trial, repeat=number) for number in numbers])
+        capture = trial.capture and not self._bare
+        return self.records([msgspec.structs.replace(trial, repeat=number, capture=capture) for number in numbers])
 
     def label(self, trial: Trial, repeats: int | None = None) -> str:
         """The label of `trial`, as many runs as the measured noise asks for."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from reprocheck.explain.asking import Asker
+from reprocheck.explain.blame import find_line
 from reprocheck.explain.interventions import Candidate, Pair, candidates
 from reprocheck.explain.interventions.base import Side
 from reprocheck.explain.interventions.generators import Generator
@@ -265,7 +266,9 @@ class _Search:
                 shown.append(f"with {self._says(chosen, base)}, `{order}` gives {label} ({runs})")  # type: ignore[arg-type]
         self.findings.culprits += members
         for member in members:
-            difference = member.differences[0]
+            origin = member.origin or _origin(member.differences[0])
+            if status == "confirmed" and (origin is None or origin.file is None):
+                origin = self._line(member, origin)
             self.findings.causes.append(
                 Cause(
                     key=member.keys[0],
@@ -276,13 +279,22 @@ class _Search:
                     bad=member.shown("bad"),
                     groups=(question.good, question.bad),
                     orders=(question.pair.trial("good").order, question.pair.trial("bad").order),
-                    event=member.origin or _origin(difference),
+                    event=origin,
                     needs=tuple(other.keys[0] for other in members if other is not member),
                     tried=tuple(self.findings.tried),
                     trials=trials,
                 )
             )
         self._consequences(members, "good" if made is not None else "bad")
+
+    def _line(self, member: Candidate, origin: Origin | None) -> Origin | None:
+        """Who did it, with the line, from trials that watch the key while the bad order is imported."""
+        side: Side = "bad" if member.shown("bad") != ABSENT else "good"
+        by = origin.by if origin is not None else None
+        try:
+            return find_line(member.keys[0], self.question.pair.trial(side), by, self.asker) or origin
+        except BudgetSpentError:
+            return origin
 
     def _consequences(self, members: tuple[Candidate, ...], base: Side) -> None:
         own = {key for member in members for key in member.keys}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from reprocheck.engine.runner import Runner
+from reprocheck.errors import UsageError
 from reprocheck.explain.asking import Asker
 from reprocheck.explain.causes import Findings, Question, find_causes
 from reprocheck.explain.interventions import Pair
@@ -15,6 +16,7 @@ from reprocheck.explain.labels import Labels
 from reprocheck.explain.looking import look_closer, unknown_cause
 from reprocheck.explain.ordering import Ordering, find_presence, find_rule
 from reprocheck.explain.remedy import LEAST_REPEATS, LEAST_TRIALS, Proposal, find_remedy, proposals
+from reprocheck.explain.reproducer import make_reproducer
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order, Swap
 from reprocheck.explain.views import Views, differences
@@ -23,6 +25,7 @@ from reprocheck.model import Cause, Consequence, Record, Remedy, Spent, Study, T
 __all__ = ["EXPLAINED", "Context", "default_budget", "explain"]
 
 EXPLAINED = ("order-dependent", "order-dependent-with-noise", "fails-in-some-orders")
+VERIFYING = 1_000_000
 RECORDS_OF_A_SIDE = 2
 """Captured records of each order, so that what varies anyway is not taken for a difference."""
 
@@ -39,6 +42,8 @@ class Context:
     """Patterns of the outputs that count."""
     budget: int | None = None
     """Trials that may be run; `default_budget` when not given."""
+    stored: bool = False
+    """The records are from an earlier day: check first that the orders still give what they gave."""
 
 
 def default_budget(study: Study) -> int:
@@ -51,21 +56,27 @@ def explain(study: Study, context: Context) -> Study:
     """`study` with its rule, causes, consequences, remedy, reproducer and what that cost.
 
     A study without a divergence comes back as it is. Nothing is lost when the budget ends: what is known by then is in.
+
+    Raises:
+        UsageError: the records are stored ones, and the orders do not give those outcomes any more.
     """
     presence = study.exit_code != 0 and study.verdict in ("identical", "within-tolerance")
     if study.verdict not in EXPLAINED and not presence:
         return study
-    judged = tuple(record for record in context.records if _judged(record))
+    bare = study.noise.observer == "differs"
+    judged = [record for record in context.records if _judged(record)]
     labels = Labels(
         study,
-        judged,
+        [record for record in judged if not (bare and record.trial.capture)],
         patterns=context.outputs,
         tolerance_for=context.tolerance_for,
         objects=context.runner.writer.objects,
     )
     limit = default_budget(study) if context.budget is None else context.budget
-    asker = Asker(context.runner, labels, limit)
-    return _Inquiry(study, context, asker).run(presence=presence)
+    inquiry = _Inquiry(study, context, Asker(context.runner, labels, limit, bare=bare), judged)
+    if context.stored:
+        inquiry.verify()
+    return inquiry.run(presence=presence)
 
 
 def _judged(record: Record) -> bool:
@@ -74,11 +85,28 @@ def _judged(record: Record) -> bool:
 
 
 class _Inquiry:
-    def __init__(self, study: Study, context: Context, asker: Asker) -> None:
+    def __init__(self, study: Study, context: Context, asker: Asker, judged: Sequence[Record]) -> None:
         self.study = study
         self.context = context
         self.asker = asker
-        self.judged = [record for record in context.records if _judged(record)]
+        self.judged = judged
+
+    def verify(self) -> None:
+        """Run one order of each group again: another day, another environment may have other outcomes."""
+        seen: set[str] = set()
+        for arm in self.study.orders:
+            records = [record for record in self.judged if record.trial.order == arm.order and not arm.presence]
+            label = self.asker.labels.label(records) if records else ""
+            if not records or label in seen:
+                continue
+            seen.add(label)
+            # A repeat number no study reaches, so that the journal does not answer; the next time it does.
+            now = self.asker.label(Trial(order=arm.order, repeat=VERIFYING))
+            if now != label:
+                raise UsageError(
+                    f"`{','.join(arm.order)}` gave {self.asker.labels.name(label)} when this run was made and does not "
+                    "now; the environment has changed, so make a new run with `reprocheck run`"
+                )
 
     def run(self, *, presence: bool) -> Study:
         note = self.context.runner.progress.note
@@ -98,9 +126,9 @@ class _Inquiry:
             note(f"explaining: why `{','.join(question.pair.bad.record.trial.order) or 'nothing'}` differs")
             answers.append((question, self._answer(question)))
         self.asker.reserve = 0
-        remedy = None if presence else self._remedy(ordering, answers, orders)
+        remedy, change = (None, None) if presence else self._remedy(ordering, answers, orders)
         complete = all(findings.complete for _, findings in answers) and not self.asker.refused
-        return msgspec.structs.replace(
+        study = msgspec.structs.replace(
             self.study,
             rule=ordering.rule,
             causes=_merged([cause for _, findings in answers for cause in findings.causes]),
@@ -108,6 +136,13 @@ class _Inquiry:
             remedy=remedy,
             budget=Spent(trials=self.asker.spent, limit=self.asker.limit, complete=complete),
         )
+        if not ordering.swaps:
+            return study
+        note("explaining: writing a reproducer, and running it")
+        context = ordering.rule.context if ordering.rule is not None else ()
+        runner = self.context.runner
+        made = make_reproducer(study, ordering.swaps[0], context, runner.engine.job, runner.writer.folder, change)
+        return msgspec.structs.replace(study, reproducer=made)
 
     def _answer(self, question: Question) -> Findings:
         """Causes of one difference: from the snapshots, else from a closer look, else the narrowest import."""
@@ -129,13 +164,15 @@ class _Inquiry:
 
     def _remedy(
         self, ordering: Ordering, answers: Sequence[tuple[Question, Findings]], orders: Sequence[Order]
-    ) -> Remedy | None:
+    ) -> tuple[Remedy | None, Proposal | None]:
+        """The remedy, and the change it is."""
         proposed: dict[str, Proposal] = {}
         for question, findings in answers:
             for proposal in proposals(question, findings, first=_firsts(ordering, question, orders)):
                 proposed.setdefault(proposal.text, proposal)
         self.context.runner.progress.note("explaining: trying a remedy over all orders")
-        return find_remedy(orders, list(proposed.values()), self.asker)
+        remedy = find_remedy(orders, list(proposed.values()), self.asker)
+        return remedy, proposed.get(remedy.text) if remedy is not None else None
 
     def _rule(self) -> Ordering:
         orders = {arm.order for arm in self.study.orders if not arm.presence}

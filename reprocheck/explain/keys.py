@@ -184,7 +184,7 @@ _OBJECTS = _rows(
         "Two providers of one library: which one serves whom depends on the order of loading.",
         "set",
     ),
-    ("libraries.family.*", "latent", "The objects that provide this library, in load order.", "set"),
+    ("libraries.family.*", "informational", "The objects that provide this library, in load order.", "set"),
     ("libraries.scope", "informational", "The global scope could not be read.", "never"),
     ("libraries.scope.*", "latent", "The copy that a library loaded from now on would get from the global scope."),
 )

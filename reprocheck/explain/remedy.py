@@ -144,7 +144,6 @@ def _shell(name: str, value: str) -> dict[str, str]:
     return {
         "shell": f"export {name}={shlex.quote(value)}",
         "Dockerfile": f"ENV {name}={shlex.quote(value)}",
-        "pytest": f"env {name}={shlex.quote(value)} pytest",
     }
 
 
@@ -173,11 +172,17 @@ def _meant(name: str, question: Question) -> Iterator[int]:
             return
     affinity = values.get("process.affinity")
     if isinstance(affinity, str):
-        yield sum(int(high or low) - int(low) + 1 for low, _, high in (p.partition("-") for p in affinity.split(",")))
+        yield len(_cpus(affinity))
+
+
+def _cpus(text: str) -> list[int]:
+    """The numbers of `0-3,8`."""
+    parts = (part.partition("-") for part in text.split(","))
+    return [number for low, _, high in parts for number in range(int(low), int(high or low) + 1)]
 
 
 def _after_imports(code: str) -> dict[str, str]:
-    return {"after the imports": code}
+    return {"after the imports": code, "conftest.py": f"{code}  # below the imports, or in a fixture with autouse=True"}
 
 
 def _set_after(candidate: Candidate, question: Question) -> Proposal:
@@ -202,7 +207,6 @@ _CALLS = {
     "torch.mode.default_device": "torch.set_default_device({!r})",
     "torch.cudnn.benchmark": "torch.backends.cudnn.benchmark = {}",
     "torch.cudnn.deterministic": "torch.backends.cudnn.deterministic = {}",
-    "process.locale": "locale.setlocale(locale.LC_ALL, {!r})",
     "process.start_method": "multiprocessing.set_start_method({!r}, force=True)",
     "process.cwd": "os.chdir({!r})",
     "process.switch_interval": "sys.setswitchinterval({})",
@@ -222,8 +226,10 @@ def _call(key: str, value: Any) -> str:
     if head.startswith("torch.fp32."):
         backend = head.removeprefix("torch.fp32.")
         return f"torch._C._set_fp32_precision_setter({backend!r}, {leaf!r}, {value!r})"
+    if head == "process.locale":
+        return f"locale.setlocale(locale.LC_{leaf.upper()}, {value!r})"
     if key == "process.affinity":
-        return f"os.sched_setaffinity(0, …)  # CPUs {value}"
+        return f"os.sched_setaffinity(0, {{{', '.join(map(str, _cpus(str(value))))}}})"
     return f"# set {key} to {value!r}"
 
 

@@ -75,44 +75,73 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """`--reprocheck=only`: nothing but checks."""
     if config.stash[STATE].settings.mode != "only":
         return
-    others = [item for item in items if not _is_check(item)]
+    checks = checks_among(items)
+    others = [item for item in items if item not in checks]
     if others:
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if _is_check(item)]
+        items[:] = [item for item in items if item in checks]
 
 
-def _is_check(item: pytest.Item) -> bool:
-    return item.get_closest_marker("reprocheck") is not None or "reprocheck" in getattr(item, "fixturenames", ())
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """From here on a session without checks is left alone; the controller of xdist, who has no items, is not asked."""
+    manager, settings = session.config.pluginmanager, session.config.stash[STATE].settings
+    if checks_among(session.items):
+        manager.register(Checks(settings.mode), "reprocheck-checks")
+    elif manager.hasplugin("reprocheck-session") and settings.json is None and settings.html is None:
+        manager.unregister(name="reprocheck-session")
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before a check's fixtures are set up: skip it, or let its body run in trials."""
-    __tracebackhide__ = True
-    marked = item.get_closest_marker("reprocheck") is not None
-    if not marked and "reprocheck" not in getattr(item, "fixturenames", ()):
-        return
-    if item.config.stash[STATE].settings.mode == "off":
-        pytest.skip(OFF)
-    if marked:
-        from reprocheck.pytest_plugin.marker import prepare
+def checks_among(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The tests that have the marker, or ask for the fixture `reprocheck`; quick where there are none."""
+    # Marks of modules and classes are looked up once, and not for each of their tests.
+    inherited: dict[Any, bool] = {}
+    found = set()
+    for item in items:
+        parent = item.parent
+        marked = inherited.get(parent)
+        if marked is None:
+            marked = inherited[parent] = parent is not None and parent.get_closest_marker("reprocheck") is not None
+        if not marked and item.own_markers:
+            marked = item.get_closest_marker("reprocheck") is not None
+        if marked or "reprocheck" in getattr(item, "fixturenames", ()):
+            found.add(item)
+    return found
 
-        prepare(item)
 
+class Checks:
+    """What happens to tests that are checks; a plugin of its own, registered where there are any."""
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A fault of ours is no divergence: no `xfail` hides it."""
-    report = yield
-    if call.excinfo is None:
+    def __init__(self, mode: str) -> None:
+        """`mode` is that of `--reprocheck`."""
+        self._mode = mode
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Before a check's fixtures are set up: skip it, or let its body run in trials."""
+        __tracebackhide__ = True
+        marked = item.get_closest_marker("reprocheck") is not None
+        if not marked and "reprocheck" not in getattr(item, "fixturenames", ()):
+            return
+        if self._mode == "off":
+            pytest.skip(OFF)
+        if marked:
+            from reprocheck.pytest_plugin.marker import prepare
+
+            prepare(item)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """A fault of ours is no divergence: no `xfail` hides it."""
+        report = yield
+        if call.excinfo is None:
+            return report
+        if call.when == "call":
+            item.stash[FAILED] = True
+        if hasattr(report, "wasxfail") and report.skipped:
+            from reprocheck.errors import ReprocheckError
+
+            if isinstance(call.excinfo.value, ReprocheckError):
+                report.outcome = "failed"
+                del report.wasxfail
         return report
-    if call.when == "call":
-        item.stash[FAILED] = True
-    if hasattr(report, "wasxfail") and report.skipped:
-        from reprocheck.errors import ReprocheckError
-
-        if isinstance(call.excinfo.value, ReprocheckError):
-            report.outcome = "failed"
-            del report.wasxfail
-    return report

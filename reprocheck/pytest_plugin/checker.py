@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -12,30 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["Checker", "starting_block", "variables"]
+__all__ = ["Checker"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 # By path, and without the folder of this file or the current one on `sys.path`: nothing there may shadow a module.
 _START = f"import sys; sys.path.append({str(_ROOT)!r}); from reprocheck.server import main; main()"
 _END_S = 5.0
-
-
-def starting_block() -> bytes:
-    """The variables this process was started with, without what plugins have changed since, as the kernel keeps them.
-
-    The same as `engine.environment.user_environment`, which would load msgspec into every session; and bytes, which
-    xdist can send whatever is in them.
-    """
-    try:
-        return Path("/proc/self/environ").read_bytes()
-    except OSError:
-        return b"\0".join(name + b"=" + value for name, value in os.environb.items())
-
-
-def variables(block: bytes) -> dict[str, str]:
-    """The variables of such a block."""
-    pairs = (os.fsdecode(entry).partition("=") for entry in block.split(b"\0"))
-    return {name: value for name, equals, value in pairs if equals and name}
 
 
 class Checker:

@@ -6,9 +6,7 @@ that a worker that dies loses nothing but the check it was at.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +31,8 @@ class Check(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The study as its run folder has it; empty if the folder is gone."""
+        import json
+
         try:
             found: dict[str, Any] = json.loads((self.run / "study.json").read_bytes())
         except (OSError, ValueError):
@@ -113,6 +113,8 @@ class Session:
         self._write_baselines()
         settings = self._state.settings
         if settings.json is not None:
+            import json
+
             settings.json.parent.mkdir(parents=True, exist_ok=True)
             settings.json.write_text(json.dumps(self._document(), indent=1) + "\n", encoding="utf-8")
             self._written.append(f"wrote {settings.json}")
@@ -165,6 +167,8 @@ class Session:
         folder = self._state.session
         if not folder.is_dir():
             return
+        import shutil
+
         for mark in sorted(folder.glob("*.path")):
             file = Path(mark.read_text(encoding="utf-8"))
             new = mark.with_suffix(".json").read_bytes()

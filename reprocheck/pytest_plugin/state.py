@@ -6,14 +6,16 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reprocheck.pytest_plugin.checker import Checker, starting_block, variables
 from reprocheck.pytest_plugin.options import Settings, read_settings
 
-__all__ = ["FAILED", "PREFIX", "STATE", "State"]
+if TYPE_CHECKING:
+    from reprocheck.pytest_plugin.checker import Checker
+
+__all__ = ["FAILED", "PREFIX", "STATE", "State", "variables"]
 
 PREFIX = "reprocheck."
 """Of the names of our properties in reports."""
@@ -51,6 +53,8 @@ class State:
     def checker(self) -> Checker:
         """The line to the process that runs checks."""
         if self._checker is None:
+            from reprocheck.pytest_plugin.checker import Checker
+
             self._checker = Checker(self.environment)
         return self._checker
 
@@ -65,6 +69,24 @@ class State:
         scripts = Path(sys.executable).parent
         entries = (self.cwd / entry for entry in sys.path)
         return [str(entry) for entry in entries if entry.exists() and entry != scripts]
+
+
+def starting_block() -> bytes:
+    """The variables this process was started with, without what plugins have changed since, as the kernel keeps them.
+
+    The same as `engine.environment.user_environment`, which would load msgspec into every session; and bytes, which
+    xdist can send whatever is in them.
+    """
+    try:
+        return Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return b"\0".join(name + b"=" + value for name, value in os.environb.items())
+
+
+def variables(block: bytes) -> dict[str, str]:
+    """The variables of such a block."""
+    pairs = (os.fsdecode(entry).partition("=") for entry in block.split(b"\0"))
+    return {name: value for name, equals, value in pairs if equals and name}
 
 
 STATE = pytest.StashKey[State]()

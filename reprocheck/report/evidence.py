@@ -1,23 +1,25 @@
-"""A study together with what its run folder still holds: the records, and which output had which bits in which order."""
+"""A study together with what its run folder still holds: records, traces, and which output had which bits where."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from reprocheck.compare.groups import group_id
 from reprocheck.errors import StoreError
+from reprocheck.explain.locate.reading import Trace, read_trace
 from reprocheck.model import Arm, Output, Record, Struct, Study, Trial
 from reprocheck.report.redact import Redaction
 from reprocheck.report.source import Excerpt, excerpt
-from reprocheck.store.objects import ObjectStore
+from reprocheck.store.objects import TRACE, ObjectStore
 from reprocheck.store.run import JournalLine, Run
 
 __all__ = ["MIXED", "NONE", "Evidence", "Matrix"]
 
 Order = tuple[str, ...]
+LARGEST_TRACE = 64 << 20
 MIXED = "~"
 """Identical runs of one order gave different bits."""
 NONE = "–"
@@ -116,6 +118,36 @@ class Evidence:
             return None
         digest = self.run.spec.workload_digest if self.run is not None else ""
         return excerpt(file, line, workload=self._raw.target.path, digest=digest)
+
+    def shown(self, text: str) -> str:
+        """A text from a record's depth as it may be shown."""
+        return text if self._redaction is None else self._redaction.text(text)
+
+    def traces(self) -> Iterator[tuple[Trace, Trace]]:
+        """Pairs of operator traces of the two orders that were traced, the likeliest first.
+
+        Raises `StoreError` for a trace that can't be read.
+        """
+        traced = self._raw.traced
+        if self.run is None or traced is None:
+            return
+        sides: list[list[Path]] = [[], []]
+        for line in self.run.journal():
+            # A traced trial says so in its key; the others need not be read.
+            if '"trace":{' not in line.key:
+                continue
+            record = self.run.read(line.record, Record)
+            request = record.trial.trace
+            if record.trace is None or request is None or "ops" not in request.get("modes", ()):
+                continue
+            path = self.run.objects.path(record.trace, TRACE)
+            if path.is_file() and path.stat().st_size <= LARGEST_TRACE:
+                for side, order in zip(sides, traced.orders, strict=True):
+                    if record.trial.order == order:
+                        side.append(path)
+        pairs = [(a, b) for a in sides[0][:3] for b in sides[1][:3] if a != b]
+        for a, b in pairs:
+            yield read_trace(a), read_trace(b)
 
     @cached_property
     def matrix(self) -> Matrix | None:

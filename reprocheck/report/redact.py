@@ -1,4 +1,4 @@
-"""Reports that may leave the company: paths shortened, values and source left out, names hashed where that is asked for.
+"""Reports that may leave the company: paths shortened, values and source left out, names hashed if that is asked for.
 
 A study and its records are rewritten before anything is rendered, so every format is redacted alike. What stays are
 numbers: shapes, counts, distances, versions, and the settings of numerical libraries.
@@ -17,7 +17,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from reprocheck.headline import headline
-from reprocheck.model import DifferingTest, Event, Failure, Record, Reproducer, Stream, Struct, Study, Target
+from reprocheck.model import (
+    DifferingTest,
+    Event,
+    Failure,
+    FirstLine,
+    OperatorOrigin,
+    Record,
+    Reproducer,
+    Stream,
+    Struct,
+    Study,
+    Target,
+)
 
 __all__ = ["HIDDEN", "Redaction", "keeps_value"]
 
@@ -117,7 +129,8 @@ class Redaction:
     def record(self, record: Record) -> Record:
         """A record of that study; what it printed is left out."""
         nothing = Stream(text="", nbytes=0)
-        return self._walk(msgspec.structs.replace(record, stdout=nothing, stderr=nothing, python={}))
+        redacted: Record = self._walk(msgspec.structs.replace(record, stdout=nothing, stderr=nothing, python={}))
+        return redacted
 
     def text(self, text: str) -> str:
         """Any text with paths shortened, hidden values gone and, if asked for, names hashed."""
@@ -207,7 +220,9 @@ class Redaction:
             value = msgspec.structs.replace(value, traceback=_frames(value.traceback))
         if isinstance(value, DifferingTest):
             value = msgspec.structs.replace(value, failure=HIDDEN if value.failure else "")
-        changed = {}
+        if isinstance(value, (FirstLine, OperatorOrigin)):
+            value = self._place(value)
+        changed: dict[str, Any] = {}
         for name in value.__struct_fields__:
             item = getattr(value, name)
             if name == "module" and isinstance(item, str) and self._hash:
@@ -226,6 +241,20 @@ class Redaction:
                 changed[name] = self._walk(item, name)
         if isinstance(value, Struct) and "key" in changed:
             changed |= self._environment(value, changed)
+        return msgspec.structs.replace(value, **changed)
+
+    def _place(self, value: S) -> S:
+        """A line or operator without its source, which its sentence quotes too; the variable's name as names are."""
+        source, text = getattr(value, "source", ""), getattr(value, "text", "")
+        if source:
+            text = text.replace(f": `{source}`", "").replace(f"`{source}`", HIDDEN).replace(source, HIDDEN)
+        changed = {"source": "", "text": text}
+        variable = getattr(value, "variable", "")
+        if variable and self._hash:
+            changed["variable"] = self._token("output", variable)
+            changed["text"] = text.replace(f"`{variable}`", f"`{changed['variable']}`")
+        if getattr(value, "function", "") and self._hash:
+            changed["function"] = self._token("name", getattr(value, "function", ""))
         return msgspec.structs.replace(value, **changed)
 
     def _kind(self, kind: str, keys: dict[str, Any]) -> dict[str, Any]:
@@ -304,8 +333,10 @@ def _hidden_values(study: Study) -> list[str]:
 
 
 def _roots(study: Study, more: Iterable[str]) -> list[str]:
-    """Folders to cut off wherever they begin a path, longest first: regular expressions don't see where a path with
-    spaces ends."""
+    """Folders to cut off wherever they begin a path, longest first.
+
+    Where a path with spaces ends, no regular expression can tell.
+    """
     target: Target = study.target
     python = study.environment.get("python")
     starts = [Path(place).parent for place in (target.path, study.run_dir, python) if isinstance(place, str) and place]

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from reprocheck.headline import order_text
 from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, PassesAt, StateDifference, Study
+from reprocheck.report.explanation import explanation
 
 __all__ = ["console_for", "print_differences", "print_study"]
 
@@ -65,6 +66,10 @@ def _study(study: Study, console: Console) -> None:
     line = Text(study.headline)
     line.stylize(f"bold {COLOURS.get(study.verdict, 'red')}", 0, len(study.verdict))
     console.print(line, soft_wrap=True)
+    lines = explanation(study)
+    if lines:
+        console.print()
+        _rows(lines, console)
     console.print()
     _facts(study, console)
     _groups(study, console)
@@ -285,7 +290,7 @@ def change_text(change: Change) -> str:
         text += ", from the start"
     event = change.event
     if event is not None and event.file:
-        text += f" ({event.file}:{event.line})"
+        text += f" ({event.file}:{event.line})" if event.line else f" ({event.file})"
     return text
 
 

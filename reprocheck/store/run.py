@@ -69,7 +69,7 @@ def trial_key(trial: Trial) -> str:
         parts.append("bare")
     if trial.presence:
         parts.append("presence")
-    extra = {"env": trial.env, "actions": trial.actions, "trace": trial.trace}
+    extra = {"env": trial.env, "actions": trial.actions, "trace": trial.trace, "blame": trial.blame}
     if any(extra.values()):
         parts.append(msgspec.json.encode(extra, order="sorted").decode())
     return "|".join(parts)

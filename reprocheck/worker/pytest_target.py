@@ -16,7 +16,7 @@ import sys
 from . import outputs
 from .workload import TargetError
 
-__all__ = ["FLAGS", "INI", "MARKER", "OPTIONS", "SEPARATOR", "Plugin", "Failed", "load"]
+__all__ = ["FLAGS", "INI", "MARKER", "OPTIONS", "SEPARATOR", "Failed", "Plugin", "load"]
 
 SEPARATOR = " :: "
 OUTCOME, FAILURE, REASON = "(outcome)", "(failure)", "(reason)"

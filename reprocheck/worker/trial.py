@@ -86,6 +86,7 @@ def _trial(job, lines):
         actions = _sibling("actions").Actions(job["actions"], lines)
     effective = [name for name in subjects if name in sys.modules]
     lines.write("ready", preloaded=list(effective), modules=len(sys.modules))
+    blame = _blame(job, lines)
     if actions:
         _step("target", "carrying out an intervention at start", actions.at, "t0")
     if capture:
@@ -95,12 +96,33 @@ def _trial(job, lines):
         _subject(name, position, subjects, effective, lines)
         if actions:
             _step("target", "carrying out an intervention after " + name, actions.at, "after:" + name)
+        if blame:
+            blame()
         if capture:
             capture.snapshot("t1:" + name)
 
+    if blame:
+        blame(last=True)
+        return
     if actions:
         _step("target", "carrying out an intervention after the last subject", actions.at, "t2")
     _workload(job, lines, capture, sink, actions)
+
+
+def _blame(job, lines):
+    """Watch the state keys the job asks about; returns the function that writes what was found since the last call."""
+    if not job["blame"]:
+        return None
+    blame = _sibling("blame")
+    blame.start(job["blame"]["keys"], job["blame"].get("modules", ()))
+
+    def told(last=False):
+        if last:
+            blame.stop()
+        for event in blame.drain():
+            lines.write("event", **event)
+
+    return told
 
 
 def _subject(name, position, subjects, effective, lines):

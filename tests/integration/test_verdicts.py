@@ -251,7 +251,7 @@ def test_script_form_compares_globals(lab: Lab) -> None:
 
 
 def test_subjects_from_the_workload(lab: Lab) -> None:
-    lab.write(a__init__="", b__init__="", work="import a, b\ndef run():\n    return 1.0")
+    lab.write({"a/__init__.py": "", "b/__init__.py": ""}, work="import a, b\ndef run():\n    return 1.0")
 
     study = lab.check(imports=None)
 

@@ -46,8 +46,8 @@ def test_a_missing_one_fails_with_the_command_that_makes_it(suite: Inner) -> Non
     result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
-            "there is no baseline `*/reprocheck_baselines/test_it/test_marked_1-????????.json` yet; create it with: "
-            "python -m pytest 'test_it.py::test_marked[[]1[]]' --reprocheck-baseline=new",
+            "there is no baseline `*/reprocheck_baselines/test_it/test_marked_1-????????.json` yet; create it with: *",
+            "* create it with: python -m pytest 'test_it.py::test_marked[[]2[]]' --reprocheck-baseline=new",
             "E *UsageError: there is no baseline *test_called.json` yet; *",
         ]
     )

@@ -105,7 +105,7 @@ QUESTIONS = {
     '"work.py::sam", ["a", "b"]': "`work.py` defines no `sam` at its top level: did you mean `same`?",
     '"work.py::same", ["a", "nowhere"]': "subject `nowhere` isn't installed for *; install it, *",
     '"work.py::same", ["a"]': "`a` is the only subject, *",
-    '"work.py::same", ["a", "b"], tolerence=1': "unknown keyword `tolerence` in the call of `reprocheck`: did you mean *",
+    '"work.py::same", ["a", "b"], tolerence=1': "unknown keyword `tolerence` in the call of `reprocheck`: *",
     "lambda: 1, ['a', 'b']": "`test_6.<locals>.<lambda>` is not at the top level of its module, *",
     "3, ['a', 'b']": "a target is `file.py::function`, `pkg.mod:function` or a function, not int",
 }

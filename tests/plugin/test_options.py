@@ -154,7 +154,7 @@ def test_importing_the_plugin_loads_pytest_and_the_standard_library_only() -> No
     assert ours == {
         "reprocheck",
         "reprocheck.pytest_plugin",
-        *(f"reprocheck.pytest_plugin.{name}" for name in ("checker", "fixtures", "options", "session", "state")),
+        *(f"reprocheck.pytest_plugin.{name}" for name in ("fixtures", "options", "session", "state")),
     }
 
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
 from reprocheck.compare.arrays import compare
-from reprocheck.compare.groups import outcome_key
+from reprocheck.compare.groups import outcome_key, select_outputs
 from reprocheck.compare.source import Source
 from reprocheck.errors import StoreError
 from reprocheck.explain.inquiry import Context
@@ -47,7 +49,7 @@ def orders_to_trace(study: Study, *, asked: bool) -> tuple[Order, Order] | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pass:
     """A traced run of each of the two orders, and a second one of each."""
 
@@ -55,9 +57,16 @@ class Pass:
     again: tuple[Trace, Trace] | None
     """Second runs of the same orders with the same outcome, to see what varies anyway; None for a noisy study."""
     observer: Literal["agrees", "moved", "vanished", "failed"]
-    trials: int
+    modes: tuple[str, ...]
+    changed: tuple[str, ...] = ()
+    """Outputs whose bits tracing changed."""
     message: str = ""
     """Why it failed."""
+
+    @property
+    def shows(self) -> bool:
+        """Whether the divergence is there while it is looked at."""
+        return self.observer in ("agrees", "moved")
 
 
 @dataclass(frozen=True)
@@ -102,10 +111,8 @@ class Passes:
         self.trials = 0
 
     def run(self, modes: Sequence[str], *, exact: bool = False) -> Pass:
-        """Trace both orders in `modes`, with repeats."""
-        request: dict[str, Any] = {"modes": list(modes)}
-        if exact:
-            request["exact"] = True
+        """Trace both orders in `modes`, with repeats. Nothing is remembered from one operator to the next if `exact`."""
+        request = _request(modes, exact=exact)
         noisy = self.orders[0] == self.orders[1]
         repeats = REPEATS_OF_NOISE if noisy else REPEATS
         orders = self.orders[:1] if noisy else self.orders
@@ -113,16 +120,15 @@ class Passes:
         failed = next((record for record in records if not record.ok or record.trace is None), None)
         if failed is not None:
             reason = failed.failure.message if failed.failure is not None else "it left no trace"
-            return Pass(_nothing(), None, "failed", len(records), reason)
-        return self._noisy(records) if noisy else self._judged(records)
+            empty = Trace(modes=(), libraries={})
+            return Pass((empty, empty), None, "failed", tuple(modes), message=reason)
+        return self._noisy(records, modes) if noisy else self._judged(records, modes)
 
     def keep(self, modes: Sequence[str], keep: tuple[Mapping[str, Any], Mapping[str, Any]], *, exact: bool) -> Kept | None:
         """One more run of each order that keeps values in full; None if one of them failed."""
         trials = []
         for index, (order, wanted) in enumerate(zip(self.orders, keep, strict=True)):
-            request: dict[str, Any] = {"modes": list(modes), "keep": dict(wanted)}
-            if exact:
-                request["exact"] = True
+            request = {**_request(modes, exact=exact), "keep": dict(wanted)}
             trials.append(self._trial(order, index if self.orders[0] == self.orders[1] else 0, request))
         records = self._records(trials)
         if not all(record.ok for record in records):
@@ -148,51 +154,63 @@ class Passes:
         self.trials += len(trials)
         return self.context.runner.run(trials)
 
-    def _judged(self, records: Sequence[Record]) -> Pass:
+    def _judged(self, records: Sequence[Record], modes: Sequence[str]) -> Pass:
         """The pair of runs whose outcomes differ, if any do, and how they stand to untraced runs."""
         sides = [[record for record in records if record.trial.order == order] for order in self.orders]
         pairs = [(a, b) for a in sides[0] for b in sides[1]]
         apart = [(a, b) for a, b in pairs if self._outcome(a) != self._outcome(b)]
         a, b = (apart or pairs)[0]
-        again = tuple(
+        again = [
             next((item for item in side if item is not one and self._outcome(item) == self._outcome(one)), None)
             for side, one in zip(sides, (a, b), strict=True)
-        )
+        ]
         others = None
         if again[0] is not None and again[1] is not None:
             others = (self.trace_of(again[0]), self.trace_of(again[1]))
-        observer: Literal["agrees", "moved", "vanished"] = "agrees"
-        if not all(self._outcome(record) in self._untraced(record.trial.order) for record in (a, b)):
-            observer = "moved" if apart else "vanished"
-        elif not apart and self._apart():
+        changed = tuple(dict.fromkeys(name for record in (a, b) for name in self._changed(record)))
+        observer: Literal["agrees", "moved", "vanished"] = "moved" if changed else "agrees"
+        if not apart and (changed or self._apart()):
             observer = "vanished"
-        return Pass((self.trace_of(a), self.trace_of(b)), others, observer, len(records))
+        return Pass((self.trace_of(a), self.trace_of(b)), others, observer, tuple(modes), changed)
 
-    def _noisy(self, records: Sequence[Record]) -> Pass:
+    def _noisy(self, records: Sequence[Record], modes: Sequence[str]) -> Pass:
         first = records[0]
         other = next((record for record in records[1:] if self._outcome(record) != self._outcome(first)), None)
         traces = (self.trace_of(first), self.trace_of(other or records[1]))
-        return Pass(traces, None, "vanished" if other is None else "agrees", len(records))
+        return Pass(traces, None, "vanished" if other is None else "agrees", tuple(modes))
+
+    def _changed(self, record: Record) -> tuple[str, ...]:
+        """Outputs of a traced run whose bits no untraced run of its order had."""
+        untraced = self._untraced(record.trial.order)
+        if any(outcome_key(other, self.context.outputs) == self._outcome(record) for other in untraced):
+            return ()
+        seen = {(output.name, output.digest) for other in untraced for output in other.outputs}
+        return tuple(
+            output.name
+            for output in select_outputs(record, self.context.outputs)
+            if not output.name.startswith(KEPT) and (output.name, output.digest) not in seen
+        )
 
     def _outcome(self, record: Record) -> object:
-        from msgspec.structs import replace
-
         plain = tuple(output for output in record.outputs if not output.name.startswith(KEPT))
-        return outcome_key(replace(record, outputs=plain), self.context.outputs)
+        return outcome_key(msgspec.structs.replace(record, outputs=plain), self.context.outputs)
 
-    def _untraced(self, order: Order) -> set[object]:
-        return {
-            outcome_key(record, self.context.outputs)
+    def _untraced(self, order: Order) -> list[Record]:
+        return [
+            record
             for record in self.context.records
             if record.trial.order == order
+            and record.ok
             and record.trial.trace is None
             and not (record.trial.actions or record.trial.env or record.trial.presence)
-        }
+        ]
 
     def _apart(self) -> bool:
-        return self._untraced(self.orders[0]) != self._untraced(self.orders[1])
+        first, second = (
+            {outcome_key(record, self.context.outputs) for record in self._untraced(order)} for order in self.orders
+        )
+        return first != second
 
 
-def _nothing() -> tuple[Trace, Trace]:
-    empty = Trace(modes=(), libraries={})
-    return empty, empty
+def _request(modes: Sequence[str], *, exact: bool) -> dict[str, Any]:
+    return {"modes": list(modes), **({"exact": True} if exact else {})}

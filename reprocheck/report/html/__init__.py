@@ -12,6 +12,7 @@ from reprocheck.report.html.page import LARGEST, render_page
 from reprocheck.report.html.plots import Pictures, available
 from reprocheck.report.html.rest import allocator_view, environment_view, repeat_view
 from reprocheck.report.html.size import size_view
+from reprocheck.report.html.start import start_view
 from reprocheck.report.html.text import Limits
 from reprocheck.report.html.verdict import verdict_view
 from reprocheck.report.html.why import why_view
@@ -35,6 +36,7 @@ def study_html(evidence: Evidence) -> str:
             "top": verdict_view(evidence),
             "orders": orders_view(evidence, letters, limits, pictures),
             "suite": suite_view(study, limits),
+            "start": start_view(evidence, limits),
             "why": why_view(evidence, letters, limits),
             "size": size_view(evidence, limits, pictures),
             "loading": loading_view(evidence, letters, limits, pictures),

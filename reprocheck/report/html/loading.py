@@ -74,7 +74,12 @@ def _told(track: Track) -> str:
 def _track(order: tuple[str, ...], group: str | None, record: Record, study: Study) -> Track:
     times = record.timeline
     spans = [
-        Span(start=times[f"importing:{name}"], stop=times.get(f"imported:{name}", _end(record)), kind="import", label=name)
+        Span(
+            start=times[f"importing:{name}"],
+            stop=times.get(f"imported:{name}", _end(record)),
+            kind="import",
+            label=name,
+        )
         for name in record.trial.order
         if f"importing:{name}" in times
     ]
@@ -85,7 +90,8 @@ def _track(order: tuple[str, ...], group: str | None, record: Record, study: Stu
     return Track(
         label=label,
         spans=tuple(
-            Span(start=span.start, stop=span.stop, kind=span.kind, label=clip(visible(span.label), 40)) for span in spans
+            Span(start=span.start, stop=span.stop, kind=span.kind, label=clip(visible(span.label), 40))
+            for span in spans
         ),
         libraries=tuple(event.at for event in record.events if event.kind == "library")[:400],
         changes=tuple(_moments(order, group, record, [*study.state_differences, *study.hazards]))[:100],
@@ -139,9 +145,13 @@ def _row(event: Event) -> dict[str, Any]:
     value = "" if event.kind == "library" else event.value
     return {
         "at": event.at,
-        "kind": {"putenv": "set variable", "unsetenv": "unset variable", "library": "library"}.get(event.kind, event.kind),
+        "kind": {"putenv": "set variable", "unsetenv": "unset variable", "library": "library"}.get(
+            event.kind, event.kind
+        ),
         "name": name,
         "value": value,
         "by": event.module,
-        "where": f"{value_text(event.file)}:{event.line}" if event.file and not event.file.startswith("<frozen") else "",
+        "where": f"{value_text(event.file)}:{event.line}"
+        if event.file and not event.file.startswith("<frozen")
+        else "",
     }

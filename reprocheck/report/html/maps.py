@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ def _profile(a: Source, b: Source, size: int) -> Map:
     edges = [number * size // bins for number in range(bins + 1)]
     each = max(1, MOST // bins)
     thinned = size > MOST
-    ranges = [(start, min(stop, start + each)) for start, stop in zip(edges, edges[1:], strict=False)]
+    ranges = [(start, min(stop, start + each)) for start, stop in itertools.pairwise(edges)]
     values = np.zeros(bins)
     for index, distance in _distances(a, b, ranges if thinned else [(0, size)]):
         _raise(values, np.searchsorted(np.array(edges), index, side="right") - 1, distance)
@@ -91,7 +92,7 @@ def _image(a: Source, b: Source, start: int, shape: tuple[int, int], index: tupl
     if thinned:
         each = max(1, MOST // (height * columns))
         edges = [band * rows // height for band in range(height + 1)]
-        bands = [(first, min(last, first + each)) for first, last in zip(edges, edges[1:], strict=False)]
+        bands = [(first, min(last, first + each)) for first, last in itertools.pairwise(edges)]
     else:
         bands = [(0, rows)]
     values = np.zeros(height * width)

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from reprocheck.errors import UsageError
-from reprocheck.report.html.text import LEVELS, Limits, clip, finalizer, prose, visible
+from reprocheck.report.html.text import LEVELS, Limits, clip, finalizer, name, prose, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -60,6 +60,7 @@ def _environment(limits: Limits) -> jinja2.Environment:
     )
     environment.filters |= {
         "prose": prose,
+        "name": name,
         "cut": lambda value, limit: "" if value is None else clip(visible(str(value)), limit),
         "number": lambda value: f"{value:,}",
         "short": lambda value: "–" if value is None else f"{value:.3g}",

@@ -64,9 +64,9 @@ class Pictures:
             axes = figure.add_subplot()
             axes.bar(range(len(names)), counts, width=0.82, color=COLOURS["g1"])
             if max(counts) > 50 * min(count for count in counts if count):
-                axes.set_yscale("log")
+                _logarithmic(axes)
                 axes.set_ylim(bottom=0.7)
-            step = max(1, math.ceil(len(names) / 9))
+            step = max(1, math.ceil(len(names) / 7))
             axes.set_xticks(range(0, len(names), step), [_short(name) for name in names[::step]])
             axes.set_xlabel("distance in ULP")
             axes.set_ylabel("elements")
@@ -89,8 +89,9 @@ class Pictures:
                 axes.plot([(edges[at] + edges[at + 1]) / 2], [top], marker="v", markersize=5, color=COLOURS["bad"])
             nonzero = values[values > 0]
             if len(nonzero) and nonzero.max() > 50 * nonzero.min():
-                axes.set_yscale("log")
+                _logarithmic(axes)
             axes.set_xlim(0, size)
+            axes.locator_params(axis="x", nbins=6)
             axes.set_xlabel("element")
             axes.set_ylabel(_unit_text(found.unit))
         return done[0]
@@ -134,8 +135,8 @@ class Pictures:
             axes.spines[:].set_visible(False)
             axes.locator_params(nbins=5, integer=True)
             if found.unit != "differs" and len(finite):
-                bar = figure.colorbar(image, ax=axes, pad=0.02, fraction=0.05)
-                bar.outline.set_visible(False)  # type: ignore[operator]
+                bar = figure.colorbar(image, ax=axes, pad=0.02, fraction=0.05, format=_plain)
+                bar.outline.set_visible(False)
                 bar.set_label(_unit_text(found.unit), color=COLOURS["muted"])
                 bar.minorticks_off()
         return done[0]
@@ -171,7 +172,7 @@ class Pictures:
             for row, track in enumerate(tracks):
                 for span in track.spans:
                     axes.broken_barh(
-                        [(span.start, max(span.stop - span.start, end / 600))],
+                        [(span.start, max(span.stop - span.start, end / 150))],
                         (row - 0.24, 0.48),
                         facecolors=COLOURS[span.kind],
                         edgecolors=COLOURS["panel"],
@@ -268,9 +269,30 @@ def _filled(buckets: Mapping[str, int]) -> tuple[list[str], list[int]]:
 def _short(bucket: str) -> str:
     """`1,025-2,048` as `≤2048`, and large ones as a power of two."""
     last = int(bucket.rpartition("-")[2])
-    if last > 8192:
-        return f"≤2^{last.bit_length() - 1}"
+    if last > 512:
+        return "2" + str(last.bit_length() - 1).translate(_RAISED)
     return bucket if last <= 2 else f"≤{last}"
+
+
+def _logarithmic(axes: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(_plain))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def _plain(value: float, _position: object = None) -> str:
+    """A power of ten as text: matplotlib's own are formulas."""
+    if not value > 0:
+        return "0"
+    exponent = round(math.log10(value))
+    if not math.isclose(value, 10.0**exponent, rel_tol=1e-6):
+        return f"{value:.3g}"
+    return f"{value:g}" if -2 <= exponent <= 3 else "10" + str(exponent).translate(_RAISED)
 
 
 def _unit_text(unit: str) -> str:

@@ -125,5 +125,7 @@ def repeat_view(evidence: Evidence) -> dict[str, Any]:
         if all(orders):
             commands.append(("what differs between the two orders", shlex.join(words)))
     if study.run_dir:
-        commands.append(("this report again", shlex.join(["reprocheck", "report", study.run_dir, "--html", "report.html"])))
+        commands.append(
+            ("this report again", shlex.join(["reprocheck", "report", study.run_dir, "--html", "report.html"]))
+        )
     return {"commands": commands, "reproducer": study.reproducer, "run_dir": study.run_dir}

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from reprocheck.compare.source import Source
 from reprocheck.errors import StoreError
-from reprocheck.model import Difference, PassesAt
+from reprocheck.model import Difference
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.html.maps import Map, difference_maps
 from reprocheck.report.html.orders import ranked
@@ -76,19 +76,9 @@ def difference_rows(items: Sequence[Item], pairs: Mapping[str, tuple[str, ...]])
                 "detail": detail,
                 "share": detail.differing / detail.size if detail.size else 1.0,
                 "groups": pairs.get(name, ()),
-                "passes": tolerances(detail.passes_at),
             }
         )
     return rows
-
-
-def tolerances(needed: PassesAt | None) -> str:
-    """The smallest tolerances that would pass, each alone."""
-    if needed is None:
-        return "none"
-    known = [(name, getattr(needed, name)) for name in ("rtol", "atol", "ulp")]
-    told = [f"{name} {value:,}" if name == "ulp" else f"{name} {value:.2g}" for name, value in known if value]
-    return ", ".join(told) or "none"
 
 
 def pictured(item: Item, sources: tuple[Source, Source] | None, pictures: Pictures | None) -> dict[str, Any]:
@@ -97,15 +87,21 @@ def pictured(item: Item, sources: tuple[Source, Source] | None, pictures: Pictur
     short = clip(visible(name), 80)
     drawn: list[tuple[str, Markup]] = []
     if pictures is not None and detail.ulp_histogram:
-        caption = f"How far apart: {detail.differing:,} of {detail.size:,} elements differ, by up to {_ulp(detail)} ULP."
-        drawn.append((caption, pictures.histogram(detail.ulp_histogram, label=f"Histogram of ULP distances of {short}")))
+        caption = (
+            f"How far apart: {detail.differing:,} of {detail.size:,} elements differ, by up to {_ulp(detail)} ULP."
+        )
+        drawn.append(
+            (caption, pictures.histogram(detail.ulp_histogram, label=f"Histogram of ULP distances of {short}"))
+        )
     if pictures is not None and sources is not None:
         try:
             maps = difference_maps(*sources, detail)
         except StoreError as error:
             return {"name": name, "detail": detail, "pictures": drawn, "problem": str(error)}
         for found in maps:
-            drawn.append((_caption(found), pictures.difference(found, label=f"Where {short} differs. {_caption(found)}")))
+            drawn.append(
+                (_caption(found), pictures.difference(found, label=f"Where {short} differs. {_caption(found)}"))
+            )
     return {"name": name, "detail": detail, "pictures": drawn, "problem": ""}
 
 

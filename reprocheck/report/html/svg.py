@@ -9,10 +9,12 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from typing import TYPE_CHECKING
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
+
+from reprocheck.report.html.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +45,7 @@ _KEPT = {
 }
 
 
-def settings() -> dict[str, object]:
+def settings() -> dict[str, Any]:
     """What matplotlib has to be told for `inline`: text stays text, names of users are no formulas."""
     return {
         "svg.fonttype": "none",
@@ -74,7 +76,7 @@ def inline(figure: Figure, *, prefix: str, label: str) -> Markup:
         # A glyph that the measuring font lacks: the reader's browser has its own fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(stream, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(stream.getvalue())
+    root = ET.fromstring(stream.getvalue())  # noqa: S314 - matplotlib wrote it
     _clean(root, prefix)
     width, height = (float(root.get(name, "0pt").removesuffix("pt")) for name in ("width", "height"))
     root.attrib = {
@@ -85,10 +87,10 @@ def inline(figure: Figure, *, prefix: str, label: str) -> Markup:
     root.set("role", "img")
     root.set("aria-label", label)
     root.set("class", "plot")
-    return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True))  # noqa: S704 - serialised XML
+    return Markup(ET.tostring(root, encoding="unicode", short_empty_elements=True))  # noqa: S704 - serialised XML
 
 
-def _clean(element: ElementTree.Element, prefix: str) -> None:
+def _clean(element: ET.Element, prefix: str) -> None:
     element.tag = element.tag.removeprefix(_SVG)
     for child in list(element):
         if child.tag.removeprefix(_SVG) in _DROPPED:

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from reprocheck.model import Struct
 
-__all__ = ["LEVELS", "Limits", "clip", "finalizer", "prose", "slug", "visible"]
+__all__ = ["LEVELS", "Limits", "clip", "finalizer", "name", "prose", "slug", "visible"]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -85,9 +85,15 @@ def prose(text: str, limit: int = 2000) -> Markup:
     at = 0
     shown = clip(visible(text), limit)
     for found in _CODE.finditer(shown):
-        done += escape(shown[at : found.start()]) + Markup("<code>{}</code>").format(found[1])  # noqa: S704
+        done += escape(shown[at : found.start()]) + Markup("<code>{}</code>").format(found[1])
         at = found.end()
     return done + escape(shown[at:])
+
+
+def name(text: Any, limit: int) -> Markup:
+    """A name that may be broken after its dots, slashes and underscores."""
+    shown = escape(clip(visible(str(text)), limit))
+    return Markup(re.sub(r"([._/])(?=\w)", r"\1<wbr>", shown))  # noqa: S704 - escaped one line up
 
 
 def finalizer(limits: Limits) -> Any:

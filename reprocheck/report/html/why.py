@@ -10,12 +10,14 @@ from reprocheck.model import Cause, Change, StateDifference
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.html.orders import Letters
 from reprocheck.report.html.text import Limits
+from reprocheck.report.source import Excerpt
 from reprocheck.report.text import value_text
 
 __all__ = ["states_view", "why_view"]
 
 MOST_GROUPS = 6
-MOST_ITEMS = 24
+MOST_ITEMS = 12
+MOST_EXCERPTS = 3
 
 
 def why_view(evidence: Evidence, letters: Letters, limits: Limits) -> dict[str, Any]:
@@ -62,29 +64,31 @@ def states_view(
     if not differences:
         return None
     columns = list(dict.fromkeys(change.group for item in differences for change in item.changes))[:MOST_GROUPS]
+    rows = [
+        {
+            "item": item,
+            "cells": [_cell(item, name) for name in columns],
+            "excerpt": _excerpt(item, evidence) if number < MOST_EXCERPTS else None,
+        }
+        for number, item in enumerate(differences[: limits.states])
+    ]
     return {
         "columns": [(name, letters.shade(name)) for name in columns],
-        "rows": [
-            {
-                "item": item,
-                "cells": [_cell(item, name) for name in columns],
-                "excerpt": next(
-                    (
-                        found
-                        for change in item.changes
-                        if change.event is not None
-                        and (found := evidence.excerpt(change.event.file, change.event.line)) is not None
-                    ),
-                    None,
-                )
-                if number < 3
-                else None,
-            }
-            for number, item in enumerate(differences[: limits.states])
-        ],
+        "serious": [row for row in rows if row["item"].severity in ("numeric", "performance")],
+        "others": [row for row in rows if row["item"].severity not in ("numeric", "performance")],
         "count": len(differences),
         "more": max(0, len(differences) - limits.states),
     }
+
+
+def _excerpt(item: StateDifference, evidence: Evidence) -> Excerpt | None:
+    """The line that set it, in the first group in which one was seen."""
+    for change in item.changes:
+        if change.event is not None:
+            found = evidence.excerpt(change.event.file, change.event.line)
+            if found is not None:
+                return found
+    return None
 
 
 def _cell(item: StateDifference, column: str) -> dict[str, Any] | None:

@@ -35,12 +35,14 @@ def patch(action, actions):
     if action["mode"] == "original":
         if was != "own":
             found = (namespace, name) in kept
+            # Whoever puts it in again later has to find it alive.
+            kept[was] = vars(owner)[name]
             setattr(owner, name, kept[namespace, name] if found else _original(namespace, name, vars(owner)[name]))
         wanted = "own"
     else:
         wanted = action["definition"]
         if was != wanted:
-            setattr(owner, name, _defined(wanted))
+            setattr(owner, name, kept[wanted] if wanted in kept else _defined(wanted))
     now = _shown(owner, namespace, name)
     return {"was": was, "now": now, "ok": now == wanted}
 

@@ -20,7 +20,8 @@ _NEVER_TWICE = ("libm", "malloc")
 def read():
     """`objects`, `family.X` and `scope.X` (providers), `duplicate.soname.X`, `duplicate.family.X`."""
     with elf.Memory() as memory:
-        loaded = [one for one in elf.objects(memory) if one.path]
+        # Neither the program itself nor the kernel's vDSO, which has a name but no file.
+        loaded = [one for one in elf.objects(memory) if "/" in one.path]
         found = {"objects": [_describe(memory, one) for one in loaded]}
         found.update(_duplicate_sonames(loaded))
         found.update(_families(memory, loaded))

@@ -153,3 +153,63 @@ def test_fast_math_library_before_and_after_the_workers(observer: Observer) -> N
 
     assert workers("pool", "flush") == ("0x9fc0", {"0x1f80": 1})
     assert workers("flush", "pool") == ("0x9fc0", {"0x9fc0": 1})
+
+
+FAKE_CUBLAS = """
+int cublasCreate_v2(void *h) { return 0; }
+int cublasSgemm_v2(void) { return VERSION; }
+int cublasGetProperty(int which, int *value) { *value = (int[]){13, VERSION, 1}[which]; return 0; }
+"""
+FAKE_DRIVER = """
+int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int *v) { *v = 13000; return 0; }
+int cuDeviceGetCount(int *n) { *n = COUNT; return RESULT; }
+int cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { *flags = 4; *active = d; return 0; }
+int cuModuleGetLoadingMode(int *mode) { *mode = 2; return 0; }
+"""
+
+
+def test_the_cublas_of_a_consumer_depends_on_the_order(observer: Observer) -> None:
+    """The mission's cause in miniature: a wheel's cuBLAS, a toolkit's, and a libtorch_cuda that wants the wheel's."""
+    folder = observer.folder
+    for place, version in (("wheel", 1), ("toolkit", 4)):
+        source = FAKE_CUBLAS.replace("VERSION", str(version))
+        compile_c(folder, f"{place}/libcublas.so.13", source, "-Wl,-soname,libcublas.so.13")
+    consumer = compile_c(
+        folder,
+        "torch/lib/libtorch_cuda.so",
+        "int cublasSgemm_v2(void); int compute(void) { return cublasSgemm_v2(); }",
+        *(f"-L{folder / 'wheel'}", "-l:libcublas.so.13", "-Wl,-rpath,$ORIGIN/../../wheel"),
+    )
+    toolkit = str(folder / "toolkit" / "libcublas.so.13")
+    observer.write("a_cupy.py", loads(toolkit))
+    observer.write("a_torch.py", loads(str(folder / "wheel" / "libcublas.so.13"), consumer))
+    key = "libraries.binding.libtorch_cuda.so.cublas"
+    first = observer.run(["a_cupy", "a_torch"])
+    second = observer.run(["a_torch", "a_cupy"])
+    assert first["phases"]["t2"][key] == toolkit
+    assert second["phases"]["t2"][key] == str(folder / "wheel" / "libcublas.so.13")
+    assert len(first["phases"]["t2"]["libraries.duplicate.soname.libcublas.so.13"]) == 2
+    assert sorted(first["phases"]["t2"]["cuda.version.cublas"].values()) == ["13.1.1", "13.4.1"]
+    (loader,) = [one for one in first["events"] if one["kind"] == "library" and one["name"] == toolkit]
+    assert (Path(loader["file"]).name, loader["line"], loader["module"]) == ("a_cupy.py", 2, "a_cupy")
+
+
+@pytest.mark.parametrize(
+    ("count", "result", "expected"),
+    [
+        (
+            2,
+            0,
+            {"cuda.context.devices": 2, "cuda.context.1": {"active": 1, "flags": 4}, "cuda.context.module_loading": 2},
+        ),
+        (0, 3, {"cuda.context": "not initialised"}),
+        (0, 100, {"cuda.context": {"error": "code 100"}}),
+    ],
+)
+def test_context_of_the_driver(observer: Observer, count: int, result: int, expected: dict[str, Any]) -> None:
+    source = FAKE_DRIVER.replace("COUNT", str(count)).replace("RESULT", str(result))
+    observer.write("driver.py", loads(compile_c(observer.folder, "libcuda.so.1", source)))
+    found = observer.run(["driver"])["phases"]["t2"]
+    assert expected.items() <= found.items()
+    assert list(found["cuda.version.cuda-driver"].values()) == [13000]

@@ -148,3 +148,15 @@ def test_a_module_of_that_name_which_is_no_library(observer: Observer, library: 
     for phase in found["phases"].values():
         assert errors(phase) == {}
         assert not any(key.startswith(library + ".") for key in phase)
+
+
+def test_mixed_precision_interfaces_are_a_state_of_their_own(observer: Observer) -> None:
+    if "torch" not in STACK:
+        pytest.skip("torch is not installed")
+    observer.write("toolbox.py", "import torch\ntorch.backends.cuda.matmul.fp32_precision = 'tf32'\n")
+    found = observer.run(["toolbox"])["phases"]["t1:toolbox"]
+    if found["torch.fp32.cuda.matmul"] == "absent":
+        pytest.skip("this torch has the old interface only")
+    assert found["torch.fp32.cuda.matmul"] == "tf32"
+    legacy = found["torch.fp32.legacy.matmul_precision"]
+    assert legacy == "high" or "mix of the legacy and new APIs" in legacy["error"]

@@ -15,7 +15,7 @@ from reprocheck.store.objects import ObjectStore
 
 A, B = ("a", "b"), ("b", "a")
 Tests = dict[str, str]
-"""Test -> its outcome; after a slash, its failure text."""
+"""Test -> its outcome; after an equals sign what it recorded, after a slash its failure text."""
 
 
 @pytest.fixture
@@ -36,6 +36,9 @@ def judged(tmp_path: Path) -> Callable[..., SuiteView]:
         outputs = []
         for test, told in tests.items():
             outcome, _, failure = told.partition("/")
+            outcome, _, value = outcome.partition("=")
+            if value:
+                outputs.append(text(f"{test} :: y", value))
             outputs.append(text(f"{test} :: (outcome)", outcome))
             if failure:
                 outputs.append(text(f"{test} :: (failure)", failure))
@@ -51,7 +54,7 @@ def judged(tmp_path: Path) -> Callable[..., SuiteView]:
     def judge(
         first: list[Tests], second: list[Tests], *, crash: str | None = None, rows: tuple[OutputDifference, ...] = ()
     ) -> SuiteView:
-        runs = {
+        runs: dict[tuple[str, ...], list[Record]] = {
             A: [record(A, number, tests, None) for number, tests in enumerate(first)],
             B: [record(B, number, tests, crash) for number, tests in enumerate(second)],
         }
@@ -132,9 +135,8 @@ def test_a_test_that_is_collected_in_one_order_only_differs(judged: Callable[...
 
 def test_recorded_values_within_the_tolerance(judged: Callable[..., SuiteView]) -> None:
     row = OutputDifference(name="t :: y", dtype="float64", shape=(), differs=True, within=True)
-    first, second = {"t": "passed", "t :: y": "1"}, {"t": "passed", "t :: y": "2"}
-    # The fixture writes `t :: y :: (outcome)`: another test by name. What matters here is the row of `t`.
-    view = judged([first] * 3, [second] * 3, rows=(row,))
+    first, second = [{"t": "passed=1"}] * 5, [{"t": "passed=2"}] * 5
 
-    assert set(verdicts(view).values()) == {"within-tolerance"}
-    assert view.judgement.verdict == "within-tolerance"
+    assert judged(first, second, rows=(row,)).judgement.verdict == "within-tolerance"
+    assert judged(first, second).judgement.verdict == "order-dependent"
+    assert judged(first, [{"t": "failed=2/E"}] * 5, rows=(row,)).judgement.verdict == "fails-in-some-orders"

@@ -55,7 +55,7 @@ def test_the_reason_is_one_sentence(info: keys.KeyInfo) -> None:
         ("environ.start.OMP_NUM_THREADS", "informational", "never"),
         ("libraries.binding.torch/lib/libtorch_cpu.so.openmp", "numeric", "value"),
         ("libraries.binding.torch/lib/libtorch_cpu.so.malloc", "performance", "value"),
-        ("libraries.family.cublas", "latent", "set"),
+        ("libraries.family.cublas", "informational", "set"),
         ("libraries.new", "informational", "never"),
         ("torch.threads.intra", "numeric", "value"),
         ("torch.cudnn.version", "numeric", "value"),

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from reprocheck.errors import UsageError
-from reprocheck.pytest_plugin.checker import variables
 from reprocheck.pytest_plugin.github import annotation, markdown
 from reprocheck.pytest_plugin.keywords import KEYWORDS, asked, check_keywords, place_of
 from reprocheck.pytest_plugin.options import OPTIONS, Settings
 from reprocheck.pytest_plugin.session import Check
+from reprocheck.pytest_plugin.state import variables
 
 READ = {option.name: option.read for option in OPTIONS}
 
@@ -33,8 +33,10 @@ def test_good_values(name: str, text: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("", "ON"), ("repeat", "-1"), ("repeat", "x"), ("timeout", "0"), ("timeout", "inf"), ("timeout", "nan")]
-    + [("require_gpu", "perhaps"), ("orders", " "), ("baseline", ""), ("explain", "true")],
+    [
+        *(("", "ON"), ("repeat", "-1"), ("repeat", "x"), ("timeout", "0"), ("timeout", "inf"), ("timeout", "nan")),
+        *(("require_gpu", "perhaps"), ("orders", " "), ("baseline", ""), ("explain", "true")),
+    ],
 )
 def test_bad_values(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -1,0 +1,102 @@
+"""The explanation of a study in a few lines that a tired person can act on: rule, cause, remedy, reproducer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from reprocheck.model import Cause, Remedy, Study
+
+__all__ = ["explanation"]
+
+MOST_CONSEQUENCES = 6
+MOST_FAILED = 3
+KNOWN_VALUE = 80
+
+
+def explanation(study: Study) -> list[tuple[str, str]]:
+    """(`rule` | `cause` | `shown` | `follows` | `remedy` | `paste` | `reproducer` | `budget`, its text), in reading order.
+
+    Empty for a study that was not explained.
+    """
+    return list(_lines(study))
+
+
+def _lines(study: Study) -> Iterator[tuple[str, str]]:
+    if study.rule is not None:
+        yield "rule", study.rule.sentence
+    for cause in study.causes:
+        yield "cause", _cause(cause)
+    for text in dict.fromkeys(cause.text for cause in study.causes if cause.status != "unknown"):
+        yield "shown", text
+    if study.consequences:
+        keys = [f"`{item.key}`" for item in study.consequences]
+        more = f" and {len(keys) - MOST_CONSEQUENCES} more" if len(keys) > MOST_CONSEQUENCES else ""
+        yield "follows", f"from it follow {', '.join(keys[:MOST_CONSEQUENCES])}{more}"
+    if study.remedy is not None:
+        yield from _remedy(study.remedy)
+    if study.reproducer is not None:
+        yield "reproducer", study.reproducer.text
+    if study.budget is not None and not study.budget.complete:
+        yield (
+            "budget",
+            f"the budget of {study.budget.limit} trials ended the search; go on with "
+            f"`reprocheck explain {_run(study)} --budget {2 * max(study.budget.limit, 1)}`",
+        )
+
+
+def _cause(cause: Cause) -> str:
+    if cause.status == "unknown":
+        return f"unknown: {cause.text}" + _place(cause)
+    text = f"{cause.status}: {cause.kind} `{cause.key}` is {_value(cause.bad)} in group {cause.groups[1]}, "
+    text += f"{_value(cause.good)} in group {cause.groups[0]}{_place(cause)}"
+    if cause.needs:
+        text += f"; together with {', '.join(f'`{key}`' for key in cause.needs)}"
+    return text
+
+
+def _place(cause: Cause) -> str:
+    event = cause.event
+    if event is None:
+        return ""
+    by = f"`import {event.by}`" if event.by else ""
+    if event.file:
+        line = f":{event.line}" if event.line else ""
+        where = f"{_short(event.file)}{line}"
+        return f"; changed by {by} ({where})" if by else f"; changed in {where}"
+    return f"; changed by {by}" if by else ""
+
+
+def _short(file: str) -> str:
+    """A file below site-packages by its path there, one below the working folder relative to it."""
+    for root in ("/site-packages/", "/dist-packages/"):
+        if root in file:
+            return file.rpartition(root)[2]
+    here = os.getcwd() + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+def _value(value: object) -> str:
+    if value == "absent":
+        return "absent"
+    text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    return f"`{text if len(text) <= KNOWN_VALUE else text[: KNOWN_VALUE - 1] + '…'}`"
+
+
+def _remedy(remedy: Remedy) -> Iterator[tuple[str, str]]:
+    if not remedy.agrees:
+        yield "remedy", f"none found; tried: {'; '.join(remedy.failed)}"
+        return
+    group = f", in group {remedy.group}" if remedy.group else ", in a group of their own"
+    text = f"{remedy.text}; tried: all {remedy.orders} orders agree{group} ({remedy.tried_trials} trials)"
+    if remedy.failed:
+        more = f" and {len(remedy.failed) - MOST_FAILED} more" if len(remedy.failed) > MOST_FAILED else ""
+        text += f"; did not help: {'; '.join(remedy.failed[:MOST_FAILED])}{more}"
+    yield "remedy", text
+    for place, lines in list(remedy.snippets.items())[:2]:
+        yield f"in {place}" if place == "shell" else place, lines
+
+
+def _run(study: Study) -> str:
+    here = os.getcwd() + os.sep
+    return study.run_dir[len(here) :] if study.run_dir.startswith(here) else study.run_dir
