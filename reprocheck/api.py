@@ -137,6 +137,7 @@ def check(
         command=tuple(command),
         version=_version(),
         notes=_notes(),
+        blame=explain,
     )
     folder = _folder(out, resume=resume, here=here, target=place)
     with RunWriter(folder, spec, resume=resume) as writer:

@@ -323,7 +323,8 @@ def _sentence(
     else:
         text = f"{name} is the first {line.noun} in which {words}; {one.before} is the last without"
     if one.between:
-        text += f" (or one of {', '.join(one.between)} between them, which can't be judged)"
+        which = one.between[0] if len(one.between) == 1 else f"one of {', '.join(one.between)}"
+        text += f" (or {which} between them, which can't be judged)"
     if found.outcome == "not-settled":
         text = f"not settled: most likely {text}"
     others = [other for other in transitions if other.after != one.after]

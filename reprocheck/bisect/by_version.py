@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from reprocheck.bisect.answer import Line, answer
-from reprocheck.bisect.environments import PackageEnvironments
+from reprocheck.bisect.environments import PackageEnvironments, parse_requirement
+from reprocheck.bisect.locks import read_lock
 from reprocheck.bisect.question import Session
 from reprocheck.bisect.records import Candidate, Report, Unavailable
 from reprocheck.bisect.versions import list_versions, select
@@ -25,9 +27,11 @@ def bisect_versions(session: Session) -> Report:
     installer, pip = session.installer(interpreter)
     versions = list_versions(question.package, question.sources, pip, yanked=question.yanked)
     ends = select(versions, question.good, question.bad, pre=question.sources.pre, find_fix=question.find_fix)
-    extra: Sequence[str] = question.requirements
-    if question.base == "clean" and not extra and session.workload:
-        extra = session.workload.dependencies
+    extra: list[str] = list(question.requirements)
+    if question.lock:
+        extra += [pin.requirement for pin in read_lock(Path(question.lock), interpreter.markers).values()]
+    elif question.base == "clean" and not extra and session.workload:
+        extra += session.workload.dependencies
     environments = PackageEnvironments(
         versions.package,
         interpreter,
@@ -83,13 +87,4 @@ def _same_version(one: str, other: str) -> bool:
 
 
 def _is(text: str, package: str) -> bool:
-    from packaging.utils import canonicalize_name
-
-    from reprocheck.bisect.environments import parse_requirement
-
-    return canonicalize_name(parse_requirement(text).name) == package
-
-
-def wheel_folders(texts: Sequence[str]) -> tuple[str, ...]:
-    """`--find-links` with relative folders made absolute; addresses stay."""
-    return tuple(text if "://" in text else str(Path(text).absolute()) for text in texts)
+    return str(canonicalize_name(parse_requirement(text).name)) == package

@@ -15,7 +15,7 @@ __all__ = ["blame", "changed_files", "other_packages"]
 
 MOST_FILES = 200
 MOST_LINES = 24
-_CONTEXT = 2
+_NEAR = 2  # lines shown around one that is blamed
 _BAD, _GOOD = "bad", "good"
 
 
@@ -31,7 +31,7 @@ def blame(
         _BAD: [neutral(record, bad) for record in bad_records if record.ok],
     }
     found = state_differences(groups, phases=("t3",)) if all(groups.values()) else ()
-    state = tuple(item for item in found if item.severity != "informational")
+    state = tuple(sorted((item for item in found if item.severity != "informational"), key=_telling))
     files = changed_files(good, bad, _blamed_lines(state))
     return Blame(
         files=tuple(sorted(files, key=lambda change: (not change.blamed, change.path)))[:MOST_FILES],
@@ -39,6 +39,13 @@ def blame(
         also_changed=other_packages(package, good, bad),
         state=state,
     )
+
+
+def _telling(item: StateDifference) -> tuple[bool, bool]:
+    """Sort key: first what was seen being set, last what is only there because a library is not loaded."""
+    seen = any(change.event is not None and change.event.file for change in item.changes)
+    absent = any(change.value == "absent" for change in item.changes)
+    return not seen, absent and not seen
 
 
 def other_packages(package: str, good: Place, bad: Place) -> tuple[AlsoChanged, ...]:
@@ -85,20 +92,17 @@ def _blamed_lines(state: Sequence[StateDifference]) -> dict[str, set[int]]:
 
 
 def _hunks(before: Path, after: Path, lines: Sequence[int]) -> tuple[str, ...]:
-    """Those parts of the unified diff that touch one of the `lines` of `after`; empty when none does."""
+    """What is new around those of the `lines` of `after` that `before` has not; empty when none is new."""
     old, new = _lines(before), _lines(after)
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     kept: list[str] = []
-    for group in matcher.get_grouped_opcodes(_CONTEXT):
-        changed = [(low + 1, high) for tag, _, _, low, high in group if tag in ("insert", "replace")]
-        if not any(low <= line <= high for low, high in changed for line in lines):
+    for tag, low, high, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        here = [line for line in lines if first < line <= last]
+        if tag not in ("insert", "replace") or not here:
             continue
-        for tag, low, high, first, last in group:
-            if tag == "equal":
-                kept += [f"  {line}" for line in old[low:high]]
-            else:
-                kept += [f"- {line}" for line in old[low:high]]
-                kept += [f"+ {line}" for line in new[first:last]]
+        if high - low <= _NEAR:
+            kept += [f"- {line}" for line in old[low:high]]
+        for number in range(max(first, here[0] - 1 - _NEAR), min(last, here[-1] + _NEAR)):
+            kept.append(f"+ {new[number]}".rstrip())
     return tuple(kept if len(kept) <= MOST_LINES else [*kept[: MOST_LINES - 1], "…"])
 
 

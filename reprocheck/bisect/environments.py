@@ -110,6 +110,7 @@ class PackageEnvironments:
                 "resolved": resolution.packages if resolution else {},
                 "sources": self._sources,
                 "files": _fingerprints(candidate.wheels),
+                "tree": candidate.content if candidate.commit else "",
             }
         )
         return self._store.get(key, lambda folder: self._build(candidate, folder))

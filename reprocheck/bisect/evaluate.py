@@ -120,7 +120,9 @@ class ByTrial:
         self._shown = False
 
     def refer_to(self, candidate: Candidate, place: Place) -> None:
-        """Run (or read) the first trial of the good end."""
+        """Run (or read) the first trial of the good end. The first one named stays."""
+        if self._reference is not None:
+            return
         arm = self._arm(candidate, place, range(1))
         record = arm.records[0]
         if record.failure is not None:

@@ -6,6 +6,7 @@ matter: a two-by-two table, next to what either gives when nothing is forced. Wh
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -90,8 +91,13 @@ def native_modules(record: Record) -> set[str]:
 
 
 def watched(sequence: Sequence[str], names: set[str]) -> Order:
-    """Those modules of a sequence of imports whose order is looked at."""
-    return tuple(name for name in sequence if name in names)
+    """Those modules of a sequence of imports whose order is looked at; parts of one before them left out."""
+    found: list[str] = []
+    for name in sequence:
+        # `cupy_backends` is a part of `cupy`, which imports it.
+        if name in names and not any(name.startswith(f"{other}_") for other in found):
+            found.append(name)
+    return tuple(found)
 
 
 def began(good_order: Order, bad_order: Order) -> str:
@@ -128,7 +134,7 @@ def read_off(
             "no-difference",
             f"as the workload itself imports, {bad} still gives {good}'s results{tail}",
         )
-    first, new_first = ",".join(good_order), ",".join(bad_order)
+    first, new_first = ", ".join(good_order), ", ".join(bad_order)
     restored, kept = cell(bad, good_order) == own_good, cell(bad, bad_order) == own_bad
     spread = cell(good, bad_order) == own_bad
     change = began(good_order, bad_order)
@@ -140,14 +146,15 @@ def read_off(
             )
             return "order", text
         text = (
-            f"{bad} {change}; with {first} imported first it gives {good}'s results, but its order does not make {good} "
-            f"give {bad}'s: the order and other code of {bad} act together"
+            f"{bad} {change}; with {first} imported first it gives {good}'s results, but its order does not make "
+            f"{good} give {bad}'s: the order and other code of {bad} act together"
         )
         return "interaction", text
     if restored:
+        ahead = _restoring(cells, bad, own_good, package) or good_order
         text = (
-            f"{bad} made the results depend on the order: with {first} imported before {', '.join(package)}, it gives "
-            f"{good}'s results"
+            f"{bad} made the results depend on the order: with {', '.join(ahead)} imported before "
+            f"{', '.join(package)}, it gives {good}'s results"
         )
         return "order-sensitive", text
     if spread:
@@ -159,6 +166,16 @@ def read_off(
             f"the order is not the reason: {bad} gives its results in each order tried, and {good} its own",
         )
     return "interaction", "neither the order nor the version alone decides; see the table"
+
+
+def _restoring(cells: Sequence[Cell], version: str, group: str, package: Sequence[str]) -> Order:
+    """The fewest modules that, imported before the package, are known to bring back the outcome `group`."""
+    found = []
+    for one in cells:
+        if one.version == version and one.order and set(one.groups) == {group}:
+            ahead = tuple(itertools.takewhile(lambda name: name not in package, one.order))
+            found += [ahead] if ahead else []
+    return min(found, key=len, default=())
 
 
 def _other_cells(cells: Sequence[Cell], version: str, group: str) -> str:

@@ -19,7 +19,7 @@ from reprocheck.bisect.records import Candidate, Outcome, Place, Posterior, Seen
 from reprocheck.bisect.search import Boundary, History, Label, Unknown
 from reprocheck.errors import StoreError, UsageError
 
-__all__ = ["Found", "Hunt", "Settings", "Slot", "duration", "kind_text"]
+__all__ = ["Found", "Hunt", "Settings", "Slot", "duration", "kind_text", "told"]
 
 Prepare = Callable[[Candidate], Place | Unavailable]
 
@@ -212,7 +212,9 @@ class Hunt:
         candidate = self.slots[index].first
         place = self._future(candidate).result()
         if isinstance(place, Unavailable):
-            self._keep(candidate, 0, "", Seen(bad=None, reason=f"{kind_text(place.kind)}: {place.reason}"))
+            missing = Seen(bad=None, reason=f"{kind_text(place.kind)}: {place.reason}")
+            self.journal.add(Entry(name=candidate.name, seen=missing))
+            self.note(told(candidate.name, [missing]))
             return
         if twin := self._twin(candidate, place):
             # Its runs count for this one from now on.
@@ -231,7 +233,8 @@ class Hunt:
                 raise UsageError(f"{candidate.name}: {error}") from error
             found = [Seen(bad=None, reason=str(error))]
         for number, one in enumerate(found, have):
-            self._keep(candidate, number, place.content, one)
+            self.journal.add(Entry(name=candidate.name, run=number, content=place.content, seen=one))
+        self.note(told(candidate.name, found))
 
     def _twin(self, candidate: Candidate, place: Place) -> str | None:
         """Another version with equal contents that was run."""
@@ -239,11 +242,6 @@ class Hunt:
             return None
         run = (entry for entry in self.journal.standing() if entry.content)
         return next((entry.name for entry in run if entry.content == place.content), None)
-
-    def _keep(self, candidate: Candidate, run: int, content: str, one: Seen) -> None:
-        self.journal.add(Entry(name=candidate.name, run=run, content=content, seen=one))
-        word = "can't be judged" if one.bad is None else ("bad" if one.bad else "good")
-        self.note(f"{candidate.name}: {word}: {one.reason}  [{one.seconds:.1f} s]")
 
     def _future(self, candidate: Candidate) -> Future[Place | Unavailable]:
         if candidate.name not in self._places:
@@ -420,6 +418,23 @@ _KINDS = {
     "skipped": "skipped",
     "other": "can't be installed",
 }
+
+
+def told(name: str, runs: Sequence[Seen]) -> str:
+    """What runs of a version showed, in a line."""
+    bad = sum(1 for one in runs if one.bad)
+    said = sum(1 for one in runs if one.bad is not None)
+    word = (
+        "can't be judged"
+        if not said
+        else "bad"
+        if bad == said
+        else "good"
+        if not bad
+        else f"bad in {bad} of {said} runs"
+    )
+    count = f", {len(runs)} runs" if len(runs) > 1 else ""
+    return f"{name}: {word}: {runs[0].reason}  [{sum(one.seconds for one in runs):.1f} s{count}]"
 
 
 def kind_text(kind: str) -> str:

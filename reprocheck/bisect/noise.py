@@ -18,6 +18,7 @@ from math import ceil, exp, inf, lgamma, log
 
 __all__ = [
     "ENOUGH",
+    "MOST_END_RUNS",
     "Belief",
     "Count",
     "Trend",
@@ -28,10 +29,13 @@ __all__ = [
     "look",
     "misfits",
     "most_telling",
+    "odds",
 ]
 
 ENOUGH = 0.97
 """A boundary this probable ends the search."""
+MOST_END_RUNS = 30
+"""The ends are run no more often than this to tell them apart."""
 _SURE = 0.5  # prior probability that the rates are 0 and 1
 _A = 0.5  # Jeffreys
 _LEAST = 3
@@ -176,7 +180,7 @@ class Trend:
     """Fisher's exact test of the two ends, one-sided."""
 
 
-def look(counts: Sequence[Count], *, ends: int = 30) -> Trend:
+def look(counts: Sequence[Count], *, ends: int = MOST_END_RUNS) -> Trend:
     """What to run next; nothing is kept between calls.
 
     The ends come first, until they are told apart (`ends` runs each at most), then the most telling version, and at
@@ -204,6 +208,13 @@ def ends_differ(old: Count, new: Count) -> float:
         for k in range(low, high + 1)
     }
     return min(1.0, sum(way for k, way in ways.items() if k >= new.bad))
+
+
+def odds(here: Count, old: Count, new: Count) -> float:
+    """Probability that a version behaves as the new end does rather than as the old one, both equally likely before."""
+    log_old = _log_marginal(old.bad + here.bad, old.runs + here.runs) - _log_marginal(old.bad, old.runs)
+    log_new = _log_marginal(new.bad + here.bad, new.runs + here.runs) - _log_marginal(new.bad, new.runs)
+    return 1 / (1 + exp(max(-700.0, min(700.0, log_old - log_new))))
 
 
 def misfits(counts: Sequence[Count], first_new: int) -> tuple[int, ...]:

@@ -109,13 +109,7 @@ def _versions(report: Report, console: Console) -> None:
     if not rows:
         return
     _section(f"what was run ({report.plan})" if report.plan else "what was run", console)
-    table = Table.grid(padding=(0, 2), pad_edge=False)
-    for _ in range(3):
-        table.add_column(no_wrap=True)
-    table.add_column(overflow="ellipsis", no_wrap=True)
-    for row in rows[:MOST_ROWS]:
-        table.add_row(*_version_cells(row))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    _columns([_version_cells(row) for row in rows[:MOST_ROWS]], console)
     if len(rows) > MOST_ROWS:
         console.print(f"  … and {len(rows) - MOST_ROWS} more (see --format json)")
     others = [one for one in report.transitions if one.after not in (report.first_bad, report.last_good)]
@@ -144,15 +138,12 @@ def _factorial(table: Factorial, console: Console) -> None:
     _section("order against version (equal letters: equal results)", console)
     orders = list(dict.fromkeys(cell.order for cell in table.cells))
     versions = list(dict.fromkeys(cell.version for cell in table.cells))
-    grid = Table.grid(padding=(0, 3), pad_edge=False)
-    for _ in range(1 + len(versions)):
-        grid.add_column(overflow="fold")
-    grid.add_row(Text("imported first", style="dim"), *(Text(version, style="bold") for version in versions))
     by_place = {(cell.version, cell.order): cell for cell in table.cells}
+    rows = [(Text("imported first", style="dim"), *(Text(version, style="bold") for version in versions))]
     for order in orders:
         name = "nothing forced" if order is None else ",".join(order)
-        grid.add_row(Text(name), *(_cell_text(by_place.get((version, order))) for version in versions))
-    console.print(Padding(grid, (0, 0, 0, 2)))
+        rows.append((Text(name), *(_cell_text(by_place.get((version, order))) for version in versions)))
+    _columns(rows, console)
     if table.good_order != table.bad_order:
         own = [(versions[0], table.good_order), (versions[1], table.bad_order)]
         console.print(
@@ -178,13 +169,13 @@ def _blame(report: Report, blame: Blame, console: Console) -> None:
             name = report.first_bad if change.group == "bad" else report.last_good
             console.print(Text(f"    {name}: {change_text(change)}"), soft_wrap=True)
     if len(blame.state) > MOST_STATE:
-        more = ", ".join(item.key for item in blame.state[MOST_STATE : MOST_STATE + MOST_NAMES])
-        console.print(f"  and {len(blame.state) - MOST_STATE} more keys: {more}", soft_wrap=True)
-    for change in [one for one in blame.files if one.blamed][:MOST_FILES]:
-        lines = ", ".join(str(line) for line in change.blamed)
-        touched = "changed there" if change.lines else "not changed at that line"
-        console.print(Text(f"  {change.path}:{lines} sets what differs; {touched}"), soft_wrap=True)
-        for line in change.lines:
+        keys = ", ".join(item.key for item in blame.state[MOST_STATE : MOST_STATE + MOST_NAMES])
+        console.print(f"  and {len(blame.state) - MOST_STATE} more keys: {keys}", soft_wrap=True)
+    for file in [one for one in blame.files if one.blamed][:MOST_FILES]:
+        lines = ", ".join(str(line) for line in file.blamed)
+        touched = "changed there" if file.lines else "not changed at that line"
+        console.print(Text(f"  {file.path}:{lines} sets what differs; {touched}"), soft_wrap=True)
+        for line in file.lines:
             style = {"+": "green", "-": "red"}.get(line[:1], "dim")
             console.print(Text(f"    {line}", style=style), soft_wrap=True)
     rest = [one for one in blame.files if not one.blamed]
@@ -237,6 +228,19 @@ def _end(report: Report) -> list[tuple[str, str]]:
     if report.next_command:
         rows.append(("go on with", shlex.join(report.next_command)))
     return rows
+
+
+def _columns(rows: Sequence[tuple[Text, ...]], console: Console) -> None:
+    """Rows of cells, each on one line: a cell too many characters is cut, never wrapped."""
+    widths = [max(row[at].cell_len for row in rows) for at in range(len(rows[0]) - 1)]
+    for row in rows:
+        line = Text("  ")
+        for cell, width in zip(row, widths, strict=False):
+            cell.pad_right(width - cell.cell_len + 2)
+            line.append_text(cell)
+        line.append_text(row[-1])
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line, soft_wrap=True)
 
 
 def _section(title: str, console: Console) -> None:

@@ -19,8 +19,8 @@ class Asker:
 
     def __init__(self, runner: Runner, labels: Labels, limit: int, *, bare: bool = False) -> None:
         """`limit` is the number of trials that may be run; with `bare`, labels come from trials without capture."""
-        self._bare = bare
-        self.runner = runner
+        self.runner: Runner = _Counted(runner, self)
+        """For those who run trials themselves: they count here, too."""
         self.labels = labels
         self.limit = limit
         self.spent = 0
@@ -28,19 +28,22 @@ class Asker:
         """Trials kept back for what comes later."""
         self.refused = False
         """True when a question could not be asked any more."""
+        self._bare = bare
 
     @property
     def left(self) -> int:
         """Trials that may still be run."""
         return self.limit - self.spent
 
-    def records(self, trials: Sequence[Trial]) -> list[Record]:
-        """The records of `trials`. Raises `BudgetSpentError`, running none, when there are too few left."""
-        new = sum(self.runner.writer.done(trial) is None for trial in trials)
-        if new > self.left - self.reserve:
+    def pay(self, trials: int) -> None:
+        """Take so many trials off the budget. Raises `BudgetSpentError`, taking none, when there are too few left."""
+        if trials > self.left - self.reserve:
             self.refused = True
             raise BudgetSpentError
-        self.spent += new
+        self.spent += trials
+
+    def records(self, trials: Sequence[Trial]) -> list[Record]:
+        """The records of `trials`. Raises `BudgetSpentError`, running none, when there are too few left."""
         return self.runner.run(trials)
 
     def again(self, trial: Trial, repeats: int | None = None) -> list[Record]:
@@ -53,3 +56,17 @@ class Asker:
     def label(self, trial: Trial, repeats: int | None = None) -> str:
         """The label of `trial`, as many runs as the measured noise asks for."""
         return self.labels.label(self.again(trial, repeats))
+
+
+class _Counted(Runner):
+    """A runner whose new trials are paid for before they are run."""
+
+    def __init__(self, runner: Runner, asker: Asker) -> None:
+        super().__init__(runner.writer, runner.engine, runner.progress)
+        object.__setattr__(self, "_asker", asker)
+
+    def run(self, trials: Sequence[Trial]) -> list[Record]:
+        """As `Runner.run`. Raises `BudgetSpentError`, running none, when there are too few left."""
+        asker: Asker = self._asker  # type: ignore[attr-defined]
+        asker.pay(sum(self.writer.done(trial) is None for trial in trials))
+        return super().run(trials)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from reprocheck.explain.asking import Asker
-from reprocheck.explain.blame import find_line
+from reprocheck.explain.attribute import attribute
 from reprocheck.explain.interventions import Candidate, Pair, candidates
-from reprocheck.explain.interventions.base import Side
+from reprocheck.explain.interventions.base import SIDES, Side
 from reprocheck.explain.interventions.generators import Generator
 from reprocheck.explain.search import BudgetSpentError, Culprits, find_culprits
 from reprocheck.explain.views import ABSENT, WORKLOAD, Views
@@ -288,13 +288,14 @@ class _Search:
         self._consequences(members, "good" if made is not None else "bad")
 
     def _line(self, member: Candidate, origin: Origin | None) -> Origin | None:
-        """Who did it, with the line, from trials that watch the key while the bad order is imported."""
-        side: Side = "bad" if member.shown("bad") != ABSENT else "good"
-        by = origin.by if origin is not None else None
+        """Who did it, with the line, from trials that watch the key during the imports."""
+        pair = self.question.pair
+        records = {side: [pair.side(side).record] for side in SIDES}
         try:
-            return find_line(member.keys[0], self.question.pair.trial(side), by, self.asker) or origin
+            (told,) = attribute(member.differences[:1], records, self.asker.runner)
         except BudgetSpentError:
             return origin
+        return _origin(told) or origin
 
     def _consequences(self, members: tuple[Candidate, ...], base: Side) -> None:
         own = {key for member in members for key in member.keys}

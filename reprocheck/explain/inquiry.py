@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,13 +14,14 @@ from reprocheck.explain.causes import Findings, Question, find_causes
 from reprocheck.explain.interventions import Pair
 from reprocheck.explain.labels import Labels
 from reprocheck.explain.looking import look_closer, unknown_cause
+from reprocheck.explain.noisy import find_noise
 from reprocheck.explain.ordering import Ordering, find_presence, find_rule
-from reprocheck.explain.remedy import LEAST_REPEATS, LEAST_TRIALS, Proposal, find_remedy, proposals
+from reprocheck.explain.remedy import LEAST_REPEATS, LEAST_TRIALS, Proposal, find_remedy, joined, proposals
 from reprocheck.explain.reproducer import make_reproducer
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order, Swap
 from reprocheck.explain.views import Views, differences
-from reprocheck.model import Cause, Consequence, Record, Remedy, Spent, Study, Tolerance, Trial
+from reprocheck.model import Cause, Consequence, Record, Remedy, Spent, StateDifference, Study, Tolerance, Trial
 
 __all__ = ["EXPLAINED", "Context", "default_budget", "explain"]
 
@@ -61,7 +62,7 @@ def explain(study: Study, context: Context) -> Study:
         UsageError: the records are stored ones, and the orders do not give those outcomes any more.
     """
     presence = study.exit_code != 0 and study.verdict in ("identical", "within-tolerance")
-    if study.verdict not in EXPLAINED and not presence:
+    if study.verdict not in (*EXPLAINED, "noisy") and not presence:
         return study
     bare = study.noise.observer == "differs"
     judged = [record for record in context.records if _judged(record)]
@@ -74,6 +75,8 @@ def explain(study: Study, context: Context) -> Study:
     )
     limit = default_budget(study) if context.budget is None else context.budget
     inquiry = _Inquiry(study, context, Asker(context.runner, labels, limit, bare=bare), judged)
+    if study.verdict == "noisy":
+        return inquiry.noise()
     if context.stored:
         inquiry.verify()
     return inquiry.run(presence=presence)
@@ -81,7 +84,7 @@ def explain(study: Study, context: Context) -> Study:
 
 def _judged(record: Record) -> bool:
     trial = record.trial
-    return not trial.env and not trial.actions and trial.trace is None
+    return not trial.env and not trial.actions and trial.trace is None and trial.blame is None
 
 
 class _Inquiry:
@@ -144,6 +147,20 @@ class _Inquiry:
         made = make_reproducer(study, ordering.swaps[0], context, runner.engine.job, runner.writer.folder, change)
         return msgspec.structs.replace(study, reproducer=made)
 
+    def noise(self) -> Study:
+        """The study with what differs between identical runs, and the pin that stops it."""
+        note = self.context.runner.progress.note
+        note("explaining: what differs between identical runs")
+        causes, pins = find_noise(self.study, self.judged, self.asker)
+        orders = [arm.order for arm in self.study.orders if not arm.presence and arm.same_as is None]
+        remedy = find_remedy(orders, [joined([pin.proposal() for pin in pins])], self.asker) if pins else None
+        return msgspec.structs.replace(
+            self.study,
+            causes=tuple(causes),
+            remedy=remedy,
+            budget=Spent(trials=self.asker.spent, limit=self.asker.limit, complete=not self.asker.refused),
+        )
+
     def _answer(self, question: Question) -> Findings:
         """Causes of one difference: from the snapshots, else from a closer look, else the narrowest import."""
         findings = find_causes(question, self.asker)
@@ -183,14 +200,35 @@ class _Inquiry:
         """The swap as good and bad: what fails is bad, else what is farther from the reference order's group."""
         sides = list(zip((swap.before, swap.after), swap.labels, strict=True))
         sides.sort(key=lambda side: (self.asker.labels.failure(side[1]) is not None, len(side[1]), side[1]))
-        (good, good_label), (bad, bad_label) = sides
+        good_label, bad_label = (label for _, label in sides)
         records = [self._records(order, label) for order, label in sides]
-        del good, bad
         return Question(
             pair=Pair(good=Views(records[0][0]), bad=Views(records[1][0])),
             good=good_label,
             bad=bad_label,
-            differences=differences(*records),
+            differences=self._with_events(differences(*records), {"good": good_label, "bad": bad_label}),
+        )
+
+    def _with_events(
+        self, found: Sequence[StateDifference], labels: Mapping[str, str]
+    ) -> tuple[StateDifference, ...]:
+        """The differences with the events that are known from the study's own."""
+        known = {
+            (item.key, change.group, str(change.value)): change.event
+            for item in self.study.state_differences
+            for change in item.changes
+        }
+        return tuple(
+            msgspec.structs.replace(
+                item,
+                changes=tuple(
+                    msgspec.structs.replace(
+                        change, event=change.event or known.get((item.key, labels[change.group], str(change.value)))
+                    )
+                    for change in item.changes
+                ),
+            )
+            for item in found
         )
 
     def _records(self, order: Order, label: str) -> Sequence[Record]:

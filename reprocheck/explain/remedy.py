@@ -20,7 +20,7 @@ from reprocheck.explain.swap import Order
 from reprocheck.explain.views import ABSENT, WORKLOAD
 from reprocheck.model import Remedy, Trial
 
-__all__ = ["Proposal", "find_remedy", "proposals"]
+__all__ = ["Proposal", "find_remedy", "joined", "proposals"]
 
 LEAST_TRIALS = 6
 """So many runs at least, over all orders together, before a remedy is said to work."""
@@ -97,7 +97,7 @@ def proposals(
     """
     single = [list(_for_candidate(candidate, question)) for candidate in findings.culprits]
     single = [items for items in single if items]
-    found = [_joined([items[0] for items in single])] if len(single) > 1 else []
+    found = [joined([items[0] for items in single])] if len(single) > 1 else []
     found += [proposal for items in single for proposal in items]
     found += [_import_first(name) for name in first]
     kinds = ("environment", "after imports", "import first", "preload")
@@ -105,7 +105,7 @@ def proposals(
     return sorted(unique.values(), key=lambda proposal: kinds.index(proposal.kind))
 
 
-def _joined(parts: Sequence[Proposal]) -> Proposal:
+def joined(parts: Sequence[Proposal]) -> Proposal:
     """All of them at once."""
     snippets: dict[str, str] = {}
     for part in parts:

@@ -66,5 +66,5 @@ def _target(item: pytest.Function) -> dict[str, Any]:
 def _told(default: Any, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
     """Our failures by their text alone: there is no line of the user's in the traceback."""
     if isinstance(excinfo.value, (DivergenceError, ReprocheckError, pytest.fail.Exception)):
-        return str(excinfo.value)
+        return excinfo.getrepr(style="value")
     return default(excinfo) if style is None else default(excinfo, style=style)

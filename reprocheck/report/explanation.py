@@ -48,6 +48,8 @@ def _lines(study: Study) -> Iterator[tuple[str, str]]:
 def _cause(cause: Cause) -> str:
     if cause.status == "unknown":
         return f"unknown: {cause.text}" + _place(cause)
+    if cause.orders[0] == cause.orders[1]:
+        return f"{cause.status}: {cause.kind} (`{cause.key}`)"
     text = f"{cause.status}: {cause.kind} `{cause.key}` is {_value(cause.bad)} in group {cause.groups[1]}, "
     text += f"{_value(cause.good)} in group {cause.groups[0]}{_place(cause)}"
     if cause.needs:

@@ -75,8 +75,8 @@ def test_a_fault_of_the_harness_is_never_hidden(inner: Inner) -> None:
     result.assert_outcomes(failed=4)
     result.stdout.fnmatch_lines(
         [
-            "FAILED *test_marked - the worker did not start*",
-            "FAILED *test_whatever_it_raises - the worker did not start*",
+            "FAILED *test_marked - reprocheck.HarnessError: the worker did*",
+            "FAILED *test_whatever_it_raises - reprocheck.HarnessError: the*",
             "FAILED *test_called - reprocheck.HarnessError: the worker did*",
             "FAILED *test_no_verdict - reprocheck.HarnessError: inconclusive*",
         ]

@@ -9,7 +9,8 @@ from reprocheck.model import Event, Record, StateDifference, Study
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.html.orders import Letters
 from reprocheck.report.html.plots import Pictures, Span, Track
-from reprocheck.report.html.text import Limits, clip, visible
+from reprocheck.report.html.text import Limits
+from reprocheck.report.plain import clip, visible
 from reprocheck.report.text import value_text
 
 __all__ = ["chosen_orders", "loading_view"]

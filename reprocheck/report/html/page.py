@@ -10,7 +10,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from reprocheck.errors import UsageError
-from reprocheck.report.html.text import LEVELS, Limits, clip, finalizer, name, prose, visible
+from reprocheck.report.html.text import LEVELS, Limits, finalizer, name, prose
+from reprocheck.report.plain import clip, visible
 
 if TYPE_CHECKING:
     import jinja2

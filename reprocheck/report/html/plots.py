@@ -135,7 +135,8 @@ class Pictures:
             axes.spines[:].set_visible(False)
             axes.locator_params(nbins=5, integer=True)
             if found.unit != "differs" and len(finite):
-                bar = figure.colorbar(image, ax=axes, pad=0.02, fraction=0.05, format=_plain)
+                ticks = [low, math.sqrt(low * top), top] if low < top < 100 * low else None
+                bar = figure.colorbar(image, ax=axes, pad=0.02, fraction=0.05, format=_plain, ticks=ticks)
                 bar.outline.set_visible(False)
                 bar.set_label(_unit_text(found.unit), color=COLOURS["muted"])
                 bar.minorticks_off()

@@ -12,7 +12,8 @@ from reprocheck.model import Record
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.html.loading import chosen_orders
 from reprocheck.report.html.plots import Pictures
-from reprocheck.report.html.text import Limits, clip, visible
+from reprocheck.report.html.text import Limits
+from reprocheck.report.plain import clip, visible
 from reprocheck.report.text import value_text
 
 __all__ = ["allocator_view", "environment_view", "repeat_view"]

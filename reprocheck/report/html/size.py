@@ -14,7 +14,8 @@ from reprocheck.report.evidence import Evidence
 from reprocheck.report.html.maps import Map, difference_maps
 from reprocheck.report.html.orders import ranked
 from reprocheck.report.html.plots import Pictures
-from reprocheck.report.html.text import Limits, clip, visible
+from reprocheck.report.html.text import Limits
+from reprocheck.report.plain import clip, visible
 from reprocheck.report.text import passing
 
 __all__ = ["Item", "difference_rows", "pictured", "size_view"]

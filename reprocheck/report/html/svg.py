@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from reprocheck.report.html.text import visible
+from reprocheck.report.plain import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,7 +115,7 @@ def _clean(element: ET.Element, prefix: str) -> None:
         if known:
             del attributes[name]
             classes.append(f"{name[0]}-{known}")
-    if element.tag == "text" and not classes:
+    if element.tag == "text" and not classes and "fill" not in attributes:
         classes.append("f-ink")
     clip = attributes.get("clip-path", "")
     if clip.startswith("url(#"):

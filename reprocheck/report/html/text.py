@@ -8,8 +8,9 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from reprocheck.model import Struct
+from reprocheck.report.plain import clip, visible
 
-__all__ = ["LEVELS", "Limits", "clip", "finalizer", "name", "prose", "slug", "visible"]
+__all__ = ["LEVELS", "Limits", "finalizer", "name", "prose"]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -52,31 +53,7 @@ LEVELS = (
 )
 """From generous to bare: a page that would be too large is made again with the next one."""
 
-# Controls (all but tab and newline), directional marks and overrides, invisible operators, line separators,
-# interlinear marks, tags and lone surrogates: they are shown by number.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\ufff0-\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
-)
 _CODE = re.compile(r"`([^`]+)`")
-
-
-def visible(text: str) -> str:
-    r"""`text` with every character that would not be seen as `\u202e`; tabs and newlines stay."""
-    return _HIDDEN.sub(_by_number, text)
-
-
-def _by_number(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
-
-
-def clip(text: str, limit: int) -> str:
-    """At most about `limit` characters: start and end, and how many there were."""
-    if len(text) <= limit:
-        return text
-    head = max(1, limit * 3 // 4)
-    return f"{text[:head]} … {text[len(text) - (limit - head) :]} ({len(text):,} characters)"
 
 
 def prose(text: str, limit: int = 2000) -> Markup:
@@ -92,7 +69,8 @@ def prose(text: str, limit: int = 2000) -> Markup:
 
 def name(text: Any, limit: int) -> Markup:
     """A name that may be broken after its dots, slashes and underscores."""
-    shown = escape(clip(visible(str(text)), limit))
+    # A plain str: what `re` makes of Markup is escaped once more.
+    shown = str(escape(clip(visible(str(text)), limit)))
     return Markup(re.sub(r"([._/])(?=\w)", r"\1<wbr>", shown))  # noqa: S704 - escaped one line up
 
 
@@ -107,8 +85,3 @@ def finalizer(limits: Limits) -> Any:
         return clip(visible(str(value)), limits.text)
 
     return finalize
-
-
-def slug(text: str) -> str:
-    """A file name that says what it is about: letters, digits and dashes."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[-60:] or "study"

@@ -16,7 +16,6 @@ __all__ = ["Actions", "NotYet"]
 
 _VERBS = {
     "address": "pins",
-    "blame": "looking",
     "clock": "pins",
     "entropy": "pins",
     "env": "process",

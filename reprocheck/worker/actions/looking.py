@@ -4,7 +4,7 @@ import sys
 
 from . import imports
 
-__all__ = ["blame", "import_", "look", "watch"]
+__all__ = ["import_", "look", "watch"]
 
 
 def import_(action, _):
@@ -40,17 +40,3 @@ def watch(action, actions):
         if not name.startswith(own):
             found.append([place, name, getattr(sys.modules.get(name), "__file__", None)])
     return {"now": found}
-
-
-def blame(action, actions):
-    """`begin` to watch `keys`, by module or by line within `modules`; at the `end`, tell who changed them."""
-    package = __name__.rpartition(".")[0].rpartition(".")[0]
-    __import__(package + ".blame")
-    watched = sys.modules[package + ".blame"]
-    if action["mode"] == "begin":
-        watched.start(action["keys"], action.get("modules", ()))
-        actions.kept_by("blame")["on"] = True
-        return {}
-    if actions.kept_by("blame").pop("on", False):
-        watched.stop()
-    return {"now": watched.drain()}

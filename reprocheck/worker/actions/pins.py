@@ -11,7 +11,9 @@ _STEP_NS = 1_000
 
 
 def entropy(_, __):
-    """Make `os.urandom` (and so `random`, `secrets`, `uuid4`) a fixed sequence, and seed `random` if it is loaded."""
+    """Make `os.urandom` (and so `secrets`, `uuid4`, numpy's unseeded generators) a fixed sequence, and seed `random`."""
+    import random
+
     state = {"count": 0}
 
     def urandom(size):
@@ -20,10 +22,8 @@ def entropy(_, __):
         return (block * (size // len(block) + 1))[:size]
 
     os.urandom = urandom
-    if "random" in sys.modules:
-        random = sys.modules["random"]
-        random._urandom = urandom
-        random.seed(0)
+    random._urandom = urandom
+    random.seed(0)
     return {}
 
 

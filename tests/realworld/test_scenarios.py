@@ -1,0 +1,59 @@
+"""Every scenario gives the verdict its own metadata expects."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reprocheck import check
+from reprocheck.cli.list import scenarios_in
+from tests.realworld.conftest import ROOT
+
+SCENARIOS = {Path(row["target"]).stem: row for row in scenarios_in(ROOT / "scenarios")}
+DEMO = ("cupy_torch", "mkl_torch", "toolbox_drift")
+
+
+def distribution(requirement: str) -> str:
+    return re.split(r"[<>=!~ \[;]", requirement, maxsplit=1)[0]
+
+
+def run(name: str, needs: Callable[..., None], tmp_path: Path, **options: Any) -> None:
+    row = SCENARIOS[name]
+    needs(*map(distribution, row["dependencies"]))
+    if row["expect"] == "order-dependent" and name in ("toolbox_drift", "ultralytics_threads", "ftz_pool"):
+        cores = len(os.sched_getaffinity(0))
+        if cores < 2:
+            pytest.skip("one core: thread counts cannot show")
+
+    study = check(row["target"], cwd=ROOT, out=tmp_path / "run", explain=False, **options)
+
+    assert study.verdict == row["expect"], study.headline
+    assert study.noise.observer == "agrees"
+
+
+@pytest.mark.parametrize("name", DEMO)
+def test_demo(name: str, needs: Callable[..., None], tmp_path: Path) -> None:
+    run(name, needs, tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - set(DEMO)))
+def test_scenario(name: str, needs: Callable[..., None], tmp_path: Path) -> None:
+    run(name, needs, tmp_path)
+
+
+def test_each_has_a_story_and_an_expectation() -> None:
+    assert set(DEMO) <= set(SCENARIOS)
+    for row in SCENARIOS.values():
+        assert row["story"], row["target"]
+        assert row["expect"], row["target"]
+
+
+def test_readme_has_them_all() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in SCENARIOS:
+        assert f"`{name}`" in readme, name
