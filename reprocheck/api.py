@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
-from reprocheck.errors import HarnessError, UsageError
+from reprocheck.errors import HarnessError, StoreError, UsageError
 from reprocheck.line import Request, run
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
@@ -26,6 +26,9 @@ from reprocheck.plan.subjects import SubjectsFound, find_subjects
 from reprocheck.plan.target import parse_target
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
+
+if TYPE_CHECKING:
+    from reprocheck.explain.inquiry import Context
 
 __all__ = ["RUNS", "check", "explain_run", "resolve_python"]
 
@@ -49,6 +52,8 @@ def check(
     command: Sequence[str] = (),
     explain: bool = True,
     budget: int | None = None,
+    trace: str | None = None,
+    trace_export: str | Path | None = None,
     **options: Any,
 ) -> Study:
     """Run `target` in fresh interpreters under every import order and return the verdict with its evidence.
@@ -69,6 +74,9 @@ def check(
         command: The command that repeats this, for the report.
         explain: On a divergence, go on to its rule, cause and remedy.
         budget: Trials that explaining may cost; by default enough for most studies.
+        trace: What to trace, to say where a divergence starts: `auto` (lines and operators after a divergence; the
+            default where it is explained), `lines`, `ops`, `kernels` (all of it, and which kernels ran) or `none`.
+        trace_export: A folder for the traces as text, one operator and one executed line a line.
         **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
             tolerance, rtol, atol, ulp, presence, observer.
 
@@ -114,6 +122,7 @@ def check(
         python=python,
         cwd=str(here),
         argv=job.argv,
+        sys_path=job.sys_path,
         env=job.env,
         seed=settings.seed,
         repeat=settings.repeat,
@@ -140,11 +149,13 @@ def check(
         blame=explain,
     )
     folder = _folder(out, resume=resume, here=here, target=place)
+    exported = _export_folder(trace_export, here)
     with RunWriter(folder, spec, resume=resume) as writer:
         engine = LocalEngine(job, writer.scratch, jobs=settings.jobs or default_jobs(), gate=gate)
         runner = Runner(writer, engine, progress or Silent())
         study = run(request, runner, tolerance_for(settings.tolerance))
         study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
+        study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
         if explain:
             study = _explained(study, runner, budget)
         writer.finish(study)
@@ -180,22 +191,50 @@ def explain_run(
         seed=spec.seed,
         timeout=spec.timeout,
         argv=spec.argv,
+        sys_path=spec.sys_path,
     )
     study = before
     with RunWriter(path, spec, resume=True) as writer:
         try:
             runner = Runner(writer, LocalEngine(job, writer.scratch, jobs=jobs or default_jobs()), progress or Silent())
-            study = _explained(before, runner, budget, stored=True)
+            if before.traced is None:
+                study = _located(before, runner, "auto", None)
+            study = _explained(study, runner, budget, stored=True)
         finally:
             writer.finish(study)
     return study
 
 
-def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool = False) -> Study:
-    """`study` with its explanation. That the instrument fails on the way does not take the verdict away."""
-    from reprocheck.explain.inquiry import Context, explain
+def _export_folder(asked: str | Path | None, here: Path) -> Path | None:
+    """The folder for exported traces, made before anything is run. Raises `UsageError` if it can't be."""
+    if asked is None:
+        return None
+    folder = here / asked
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"--trace-export `{folder}` can't be written: {error.strerror}; name another folder"
+        ) from error
+    return folder
 
-    context = Context(
+
+def _located(study: Study, runner: Runner, trace: str, export: Path | None) -> Study:
+    """`study` with the place where its divergence starts. Failing on the way does not take the verdict away."""
+    from reprocheck.explain.locate import locate
+
+    if trace == "none":
+        return study
+    try:
+        return locate(study, _context(study, runner), trace=trace, export=export)
+    except (HarnessError, StoreError) as error:
+        return msgspec.structs.replace(study, notes=(*study.notes, f"locating ended early: {error}"))
+
+
+def _context(study: Study, runner: Runner, *, budget: int | None = None, stored: bool = False) -> Context:
+    from reprocheck.explain.inquiry import Context
+
+    return Context(
         runner=runner,
         records=tuple(Run(runner.writer.folder).records()),
         tolerance_for=tolerance_for(study.tolerance),
@@ -203,6 +242,13 @@ def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool
         budget=budget,
         stored=stored,
     )
+
+
+def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool = False) -> Study:
+    """`study` with its explanation. That the instrument fails on the way does not take the verdict away."""
+    from reprocheck.explain.inquiry import explain
+
+    context = _context(study, runner, budget=budget, stored=stored)
     try:
         return explain(study, context)
     except HarnessError as error:

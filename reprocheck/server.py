@@ -53,7 +53,12 @@ def _read(requests: queue.SimpleQueue[bytes | None], busy: threading.Event) -> N
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    actions: dict[str, Callable[..., dict[str, Any]]] = {"check": _check, "close": _close, "baseline": _baseline}
+    actions: dict[str, Callable[..., dict[str, Any]]] = {
+        "check": _check,
+        "close": _close,
+        "baseline": _baseline,
+        "html": _html,
+    }
     try:
         return actions[request.pop("do")](**request)
     except ReprocheckError as error:
@@ -84,7 +89,7 @@ def _check(
     jobs = slots or default_jobs()
     gate = Gate(jobs, exclusive=gpu_locks(user_environment()) if gpu else ())
     place = msgspec.convert(target, Target) if isinstance(target, dict) else target
-    study = check(place, out=new_run_folder(Path(root), name), gate=gate, jobs=jobs, explain=False, **more, **options)
+    study = check(place, out=new_run_folder(Path(root), name), gate=gate, jobs=jobs, **more, **options)
     return {"run": study.run_dir, "text": failure_text(study), "skipped": _skipped(study)}
 
 
@@ -110,6 +115,18 @@ def _close(*, run: str, rtol: float, atol: float, ulp: int) -> dict[str, Any]:
 
     study = under_tolerance(Run(Path(run)), lambda _: Tolerance(rtol=rtol, atol=atol, ulp=ulp))
     return {"verdict": study.verdict, "text": failure_text(study)}
+
+
+def _html(*, checks: list[tuple[str, str]], file: str) -> dict[str, Any]:
+    """Write the page of a session, whose checks are given as (test, run folder)."""
+    from reprocheck.report.session import session_html
+    from reprocheck.store.run import Run
+
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page = session_html([(test, Run(Path(run)).study()) for test, run in checks])
+    path.write_text(page, encoding="utf-8", errors="replace")
+    return {"file": file}
 
 
 def _baseline(

@@ -57,7 +57,7 @@ HOSTILE = (
     "{{ 7 * 7 }}{% raw %}",
     "a`b`c | d\nsecond line\x00\x1b[31m",
     "::error file=x::y%0A@everyone",
-    "$\\frac{a}$ 数値 \ud800",
+    "$\\frac{a}$ 数値",
     "javascript:alert(1)//" + "x" * 10_240,
 )
 """Names that a workload may give its outputs."""
@@ -168,7 +168,7 @@ def make_run(
             outputs=differences,
             noise=Noise(p_value=0.008 if diverges else None, repeats=3, trials=len(kept), observer="agrees"),
             run_dir=str(folder),
-            **{name: value for name, value in (study or {}).items() if name not in ("workload",)},
+            **{name: value for name, value in (study or {}).items() if name != "workload"},
         )
         made = msgspec.structs.replace(made, headline=headline(made))
         writer.finish(made)
@@ -201,7 +201,7 @@ def _story(order: Order) -> dict[str, Any]:
     at = 0.01
     for number, name in enumerate(order):
         timeline[f"importing:{name}"] = at
-        where = {"file": f"/venv/lib/python3.11/site-packages/{name}/__init__.py", "line": 12, "module": name}
+        where: dict[str, Any] = {"file": f"/venv/lib/python3.11/site-packages/{name}/__init__.py", "line": 12, "module": name}
         events.append(Event(kind="import", at=at, phase=f"t1:{name}", name=name))
         events.append(Event(kind="library", at=at + 0.1, phase=f"t1:{name}", name=f"/venv/lib/lib{name}.so.1", **where))
         if number == 0:
@@ -243,8 +243,8 @@ def full_study(folder: Path) -> Study:
     pushed = cube.copy()
     pushed[3, 4:9] += 1e-12
     same = np.arange(12)
-    good = {"step.loss": curve, "step.weights": matrix, "cube": cube, "ids": same}
-    bad = {"step.loss": moved, "step.weights": other, "cube": pushed, "ids": same}
+    good: Arrays = {"step.loss": curve, "step.weights": matrix, "cube": cube, "ids": same}
+    bad: Arrays = {"step.loss": moved, "step.weights": other, "cube": pushed, "ids": same}
     outcomes = {
         order: [bad if order.index("toolbox") < order.index("torch") else good] * 3
         for order in orders_of("mkl", "torch", "toolbox")
@@ -357,13 +357,22 @@ def full_study(folder: Path) -> Study:
                 snippets={"shell": "export OMP_NUM_THREADS=1", "Dockerfile": "ENV OMP_NUM_THREADS=1"},
                 failed=("importing `torch` first: two orders still differ",),
             ),
-            "reproducer": Reproducer(path="reproduce.py", reproduces=True, text="import os\nprint('A' if 1 else 'B')\n"),
+            "reproducer": Reproducer(
+                path="reproduce.py", reproduces=True, text="import os\nprint('A' if 1 else 'B')\n"
+            ),
             "first_line": line,
             "origin": origin,
             "inherited": 40,
-            "unaligned": (Unaligned(kind="inserted", operator="aten.copy_", text="only the second order ran `aten.copy_`"),),
+            "unaligned": (
+                Unaligned(kind="inserted", operator="aten.copy_", text="only the second order ran `aten.copy_`"),
+            ),
             "traced": Traced(
-                orders=(orders[0], orders[4]), modes=("lines", "ops"), observer="agrees", operators=9, lines=80, trials=6
+                orders=(orders[0], orders[4]),
+                modes=("lines", "ops"),
+                observer="agrees",
+                operators=9,
+                lines=80,
+                trials=6,
             ),
             "not_compared": (NotCompared(name="model", reason="a `Module` holds no values of its own"),),
             "notes": ("seed 7 was set before the workload",),

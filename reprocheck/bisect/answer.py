@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from reprocheck.api import explain_run
 from reprocheck.bisect.arms import Arm
 from reprocheck.bisect.changes import blame
 from reprocheck.bisect.evaluate import folder_name, study_folder
@@ -35,6 +36,8 @@ from reprocheck.errors import (
     NothingSelectedError,
     UsageError,
 )
+from reprocheck.explain.inquiry import EXPLAINED
+from reprocheck.report.explanation import explanation
 from reprocheck.store.run import Run
 
 __all__ = ["EXIT_CODES", "Line", "answer", "plan_text", "slots_of"]
@@ -99,12 +102,12 @@ def answer(session: Session, line: Line) -> Report:
         stop=session.stop,
     ) as hunt:
         found = hunt.run()
-        table, blamed, notes = _boundary(session, line, hunt, found) if found.main else (None, None, ())
-        report = _report(session, line, hunt, found, table, blamed)
+        boundary = _boundary(session, line, hunt, found) if found.main else _Boundary()
+        report = _report(session, line, hunt, found, boundary)
     report = msgspec.structs.replace(
         report,
         plan=plan,
-        notes=(*line.notes, *report.notes, *notes),
+        notes=(*line.notes, *report.notes, *boundary.notes),
         seconds=round(time.monotonic() - begin, 3),
         started=started,
     )
@@ -149,43 +152,71 @@ def _refuse_bad_ends(line: Line, slots: Sequence[Slot]) -> None:
         )
 
 
-def _boundary(
-    session: Session, line: Line, hunt: Hunt, found: Found
-) -> tuple[Factorial | None, Blame | None, tuple[str, ...]]:
-    """(order against version, what else differs, notes) at the boundary found."""
+@dataclass(frozen=True, slots=True)
+class _Boundary:
+    """What was found out about the two versions at a boundary."""
+
+    table: Factorial | None = None
+    blame: Blame | None = None
+    explanation: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _boundary(session: Session, line: Line, hunt: Hunt, found: Found) -> _Boundary:
     assert found.main is not None  # noqa: S101 - asked for only then
     pair = (found.main.before, found.main.after)
-    places = [hunt.place(index) for index in pair]
-    if not all(isinstance(place, Place) for place in places):
-        return None, None, ()
-    old, new = (place for place in places if isinstance(place, Place))
+    places = [place for place in (hunt.place(index) for index in pair) if isinstance(place, Place)]
+    if len(places) < 2:
+        return _Boundary()
     if session.workload is None:
-        return None, blame(line.package, old, new, (), ()), ()
+        return _Boundary(blame=blame(line.package, places[0], places[1], (), ()))
     root = session.journal.folder
     candidates = [hunt.slots[index].first for index in pair]
     sides = [
         Side(candidate, place, root / "versions" / folder_name(candidate))
-        for candidate, place in zip(candidates, (old, new), strict=True)
+        for candidate, place in zip(candidates, places, strict=True)
     ]
-    if session.question.find_fix:
-        sides.reverse()
+    good, bad = reversed(sides) if session.question.find_fix else sides
     subjects: tuple[str, ...] = session.workload.subjects()
     studied: list[tuple[str, tuple[str, ...], Arm]] = []
-    if session.condition.by_study:
-        for side in sides:
-            folder = study_folder(root, side.candidate, 0)
-            if (folder / "study.json").exists():
-                study = Run(folder).study()
-                subjects = study.subjects
-                studied += _studied(side.candidate.name, Run(folder))
+    for side in (good, bad) if session.condition.by_study else ():
+        folder = study_folder(root, side.candidate, 0)
+        if (folder / "study.json").exists():
+            subjects = Run(folder).study().subjects
+            studied += _studied(side.candidate.name, Run(folder))
     try:
-        table, good_arm, bad_arm = factorial(
-            sides[0], sides[1], session.workload, subjects, studied=studied, note=session.note
-        )
+        table, good_arm, bad_arm = factorial(good, bad, session.workload, subjects, studied=studied, note=session.note)
     except (UsageError, HarnessError) as error:
-        return None, blame(line.package, old, new, (), ()), (f"order against version could not be run: {error}",)
-    good, bad = sides[0].place, sides[1].place
-    return table, blame(line.package, good, bad, good_arm.records, bad_arm.records), ()
+        note = f"order against version could not be run: {error}"
+        return _Boundary(blame=blame(line.package, good.place, bad.place, (), ()), notes=(note,))
+    text, notes = _explained(session, bad, table, subjects)
+    return _Boundary(
+        table=table,
+        blame=blame(line.package, good.place, bad.place, good_arm.records, bad_arm.records),
+        explanation=text,
+        notes=notes,
+    )
+
+
+def _explained(
+    session: Session, bad: Side, table: Factorial | None, subjects: Sequence[str]
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """(why the bad version's results depend on the order, notes); nothing where they don't, or nobody asked."""
+    workload = session.workload
+    folder = study_folder(session.journal.folder, bad.candidate, 0)
+    by_order = table is not None and table.verdict in ("order", "order-sensitive", "imports", "interaction")
+    if workload is None or not session.question.explain or len(subjects) < 2:
+        return (), ()
+    if not (by_order or (folder / "study.json").exists()):
+        return (), ()
+    session.note(f"why {bad.candidate.name} does it")
+    try:
+        study = workload.study(bad.place, folder)
+        if study.verdict in EXPLAINED:
+            study = explain_run(folder, environment=session.environment)
+    except (UsageError, HarnessError) as error:
+        return (), (f"explaining {bad.candidate.name} ended early: {error}",)
+    return tuple(explanation(study)), ()
 
 
 def _studied(version: str, run: Run) -> list[tuple[str, tuple[str, ...], Arm]]:
@@ -200,9 +231,7 @@ def _studied(version: str, run: Run) -> list[tuple[str, tuple[str, ...], Arm]]:
     ][:6]
 
 
-def _report(
-    session: Session, line: Line, hunt: Hunt, found: Found, table: Factorial | None, blamed: Blame | None
-) -> Report:
+def _report(session: Session, line: Line, hunt: Hunt, found: Found, boundary: _Boundary) -> Report:
     question = session.question
     rows = _rows(line, hunt)
     run = [row for row in rows if row.runs and row.same_as is None]
@@ -233,9 +262,10 @@ def _report(
         versions_run=len(run),
         runs=sum(row.runs for row in run),
         untestable=_untestable(line, rows),
-        factorial=table,
+        factorial=boundary.table,
         posterior=found.posterior,
-        blame=blamed,
+        blame=boundary.blame,
+        explanation=boundary.explanation,
         notes=(*found.notes, *_misfits(hunt, found), *_place_notes(hunt, found)),
         environment={"python": session.python, "base": question.base},
         command=question.command,

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -83,9 +84,12 @@ class Installer(Protocol):
     """What every installer can do. `stop` ends a running one."""
 
     name: str
-    version: str
     previews: bool
     """True when `resolve` is cheap enough to ask it for every version beforehand."""
+
+    @property
+    def version(self) -> str:
+        """Its version, for the record."""
 
     def resolve(self, requirements: Requirements, venv: Path) -> Resolution | Unavailable:
         """What `requirements` come to in the (empty) environment `venv`.
@@ -204,8 +208,12 @@ class Pip:
         self._python = python
         self._host = list(host)
         self._sources = [*sources.arguments(), *(["--pre"] if sources.pre else [])]
-        said = self._run.run([*host, "--version"])
-        self.version = said.stdout.text.split()[1] if said.status == 0 else "unknown"
+
+    @cached_property
+    def version(self) -> str:
+        """Asked when it is wanted: pip takes its time."""
+        said = self._run.run([*self._host, "--version"])
+        return said.stdout.text.split()[1] if said.status == 0 else "unknown"
 
     def create(self, venv: Path, python: str) -> None:
         """An environment without pip in it: installing that takes longer than all the rest."""
@@ -336,9 +344,14 @@ def _pip_command(interpreter: Interpreter, environment: Mapping[str, str]) -> li
 
 def _pip_settings(host: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
     """What pip is configured with, files and variables, the stronger place winning."""
-    if not host:
-        return {}
-    end = run_process([*host, "config", "list"], env=environment, cwd=Path.cwd(), timeout=60, stop=threading.Event())
+    return _asked_settings(tuple(host), tuple(sorted(environment.items()))) if host else {}
+
+
+@lru_cache(maxsize=4)
+def _asked_settings(host: tuple[str, ...], environment: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    end = run_process(
+        [*host, "config", "list"], env=dict(environment), cwd=Path.cwd(), timeout=60, stop=threading.Event()
+    )
     return pip_settings.parse(end.stdout.text) if end.status == 0 else {}
 
 

@@ -60,6 +60,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """A lock file that everything but the package is taken from."""
     yanked: bool = False
     preflight: bool = True
+    explain: bool = True
+    """Go on from the boundary to why the first bad version does it."""
     cache: str | None = None
     cache_limit: int = 10 << 30
 
@@ -81,7 +83,18 @@ class Question(Struct, frozen=True, kw_only=True):
     @property
     def asks(self) -> dict[str, Any]:
         """What makes two bisections the same one, so that one can go on where the other stopped."""
-        aside = {"command", "out", "resume", "undo", "jobs", "cache", "cache_limit", "most_runs", "preflight"}
+        aside = {
+            "command",
+            "out",
+            "resume",
+            "undo",
+            "jobs",
+            "cache",
+            "cache_limit",
+            "most_runs",
+            "preflight",
+            "explain",
+        }
         return {name: value for name, value in msgspec.to_builtins(self).items() if name not in aside}
 
 

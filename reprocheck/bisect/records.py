@@ -236,6 +236,8 @@ class Report(Struct, frozen=True, kw_only=True):
     posterior: Posterior | None = None
     blame: Blame | None = None
     culprits: Culprits | None = None
+    explanation: tuple[tuple[str, str], ...] = ()
+    """Why the first bad version does it, as `reprocheck explain` says: (what, text)."""
     plan: str = ""
     notes: tuple[str, ...] = ()
     environment: dict[str, Any] = {}

@@ -78,6 +78,9 @@ def _all(report: Report, console: Console) -> None:
     _versions(report, console)
     if report.factorial is not None:
         _factorial(report.factorial, console)
+    if report.explanation:
+        _section(f"why {report.first_bad} does it (groups are those of its own study)", console)
+        _rows(report.explanation, console)
     if report.blame is not None:
         _blame(report, report.blame, console)
     if report.culprits is not None:

@@ -60,6 +60,7 @@ FORMATS = ("text", "json", "markdown")
     "--build/--no-build", default=False, help="Build from source where there is no wheel (git: build and install)"
 )
 @click.option("--no-preflight", is_flag=True, help="Don't look beforehand what can be installed")
+@click.option("--no-explain", is_flag=True, help="Stop at the boundary, don't explain the first bad version")
 @click.option("--first-parent", is_flag=True, help="Git: stop at a merge, don't look into it")
 @click.option(
     "--subdir", metavar="DIR", help="Git: folder of the repository to import from [default: src, else the root]"
@@ -161,6 +162,7 @@ def _question(options: dict[str, Any]) -> Any:
         lock=_path(options["lock"]),
         yanked=options["yanked"],
         preflight=not options["no_preflight"],
+        explain=not options["no_explain"],
         cache=_path(options["cache"]),
         cache_limit=int(options["cache_limit"] * 2**30),
         first_parent=options["first_parent"],

@@ -22,6 +22,7 @@ __all__ = ["command"]
 @click.option("--ulp", multiple=True, metavar="[PATTERN:]N", help="Tolerance in units in the last place (repeatable)")
 @click.option("--outputs", multiple=True, metavar="PATTERN", help="Compare only outputs whose names match (repeatable)")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page to look at")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on stdout")
 def command(
     a: Path,
@@ -31,6 +32,7 @@ def command(
     ulp: tuple[str, ...],
     outputs: tuple[str, ...],
     format_: str,
+    html: Path | None,
     color: str,
 ) -> None:
     """Compare A with B: run folders, records (RUN/records/000000.json), .safetensors, .npz or .npy files.
@@ -48,6 +50,11 @@ def command(
     left, right = open_outputs(a, outputs), open_outputs(b, outputs)
     differences = compare_maps(left, right, tolerance_for(rules))
     agree = all(item.kind == "equal" or item.within for item in differences.values())
+    if html is not None:
+        from reprocheck.report.documents import write_page
+        from reprocheck.report.html.comparison import diff_html
+
+        write_page(html, diff_html(differences, (str(a), str(b)), (left, right)))
     if format_ == "json":
         document = {
             "schema": "reprocheck/diff",

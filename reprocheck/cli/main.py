@@ -24,6 +24,7 @@ COMMANDS = {
     "state": "Show what is captured after each import, for one order or two side by side.",
     "list": "List scenarios and past runs.",
     "report": "Tell a stored run again.",
+    "selftest": "Plant faults of every kind and compare what is found with what was planted.",
     "clean": "Delete run folders.",
 }
 

@@ -25,12 +25,14 @@ def command(args: tuple[str, ...], format_: str, output: tuple[str, ...], color:
 
     Outcomes, failure texts and the values that tests give to `reprocheck.record` (or to the fixture `record`) are
     compared. The suite needs no change and its environment nothing but pytest. A test that fails alike in every order
-    is told but is no divergence.
+    is told but is no divergence. Causes are looked for with --budget N only, since every trial is a run of the suite.
 
     \b
     Example: reprocheck pytest --imports cupy,torch -- tests/ -k "not slow"
     """
     files = [split_output(text) for text in output]
+    # Explaining runs the suite some forty times more: only for those who say how often.
+    options["no_explain"] = options["no_explain"] or options["budget"] is None
     target = Target(text=shlex.join(["pytest", *args]), kind="pytest", args=args)
     study = one_study(target, command=_command(args), options={**options, "argv": ()})
     write_outputs([study], format_, files, color=color)

@@ -46,6 +46,17 @@ __all__ = ["command"]
 )
 @click.option("--resume", is_flag=True, help="Continue a run that was killed: only what is missing is run")
 @click.option("--no-explain", is_flag=True, help="Stop after the verdict")
+@click.option(
+    "--trace",
+    type=click.Choice(["auto", "lines", "ops", "kernels", "none"]),
+    help="What to trace in two orders, to say where a divergence starts [default: auto, lines and operators]",
+)
+@click.option(
+    "--trace-export",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the traces there, one operator a line",
+)
 @click.option("--budget", type=click.IntRange(min=0), metavar="N", help="Trials that explaining a divergence may cost")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="What goes to stdout")
 @click.option("--output", multiple=True, metavar="FMT:PATH", help="Also write a report to a file (repeatable)")

@@ -45,8 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if state.settings.html is not None:
         from importlib.util import find_spec
 
-        if find_spec("reprocheck.report.html") is None:
-            raise pytest.UsageError("--reprocheck-html: this reprocheck writes no HTML; use --reprocheck-json")
+        if find_spec("jinja2") is None:
+            raise pytest.UsageError("--reprocheck-html needs Jinja2; install it with pip install 'reprocheck[report]'")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

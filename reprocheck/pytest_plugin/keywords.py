@@ -108,8 +108,11 @@ def merged(item: pytest.Item) -> dict[str, Any]:
     return found
 
 
-def asked(keywords: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """The keywords with what the session says: the command line wins over the marker, and that over the ini file."""
+def asked(keywords: Mapping[str, Any], settings: Settings, *, known: bool = False) -> dict[str, Any]:
+    """The keywords with what the session says: the command line wins over the marker, and that over the ini file.
+
+    A `known` divergence is explained only where somebody asks for it.
+    """
     found = dict(keywords)
     for name in ("orders", "repeat", "timeout"):
         value = getattr(settings, name)
@@ -117,6 +120,8 @@ def asked(keywords: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
             found[name] = value
     if settings.explain is not None and ("explain" in settings.given or "explain" not in found):
         found["explain"] = settings.explain == "on"
+    if known:
+        found.setdefault("explain", False)
     if found.get("repeat", 0) > found.get("max_repeat", found.get("repeat", 0)):
         found["max_repeat"] = found["repeat"]
     return found

@@ -27,7 +27,7 @@ def run_check(item: pytest.Item, target: str | dict[str, Any], keywords: Mapping
     """Run the check and note it on the test. Raises `UsageError` and `HarnessError`, and skips for want of a GPU."""
     __tracebackhide__ = True
     state = item.config.stash[STATE]
-    options = asked(keywords, state.settings)
+    options = asked(keywords, state.settings, known=_is_known(item))
     imports = options.pop("imports", None)
     use_gpu = options.pop("gpu", False)
     wants_baseline = options.pop("baseline", False)
@@ -66,6 +66,12 @@ def skip(reason: str) -> NoReturn:
     """Skip the test under way, reported at the test's own line, as its marks are."""
     __tracebackhide__ = True
     raise pytest.skip.Exception(reason, _use_item_location=True)
+
+
+def _is_known(item: pytest.Item) -> bool:
+    """Whether an `xfail` mark of the test documents a divergence."""
+    expected = [mark.kwargs.get("raises") for mark in item.iter_markers("xfail")]
+    return any(raises is DivergenceError or raises == (DivergenceError,) for raises in expected)
 
 
 def _study(run: str) -> Any:

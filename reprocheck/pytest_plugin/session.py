@@ -119,9 +119,7 @@ class Session:
             settings.json.write_text(json.dumps(self._document(), indent=1) + "\n", encoding="utf-8")
             self._written.append(f"wrote {settings.json}")
         if settings.html is not None:
-            settings.html.parent.mkdir(parents=True, exist_ok=True)
-            self._state.checker.ask("html", runs=[str(check.run) for check in self.checks], file=str(settings.html))
-            self._written.append(f"wrote {settings.html}")
+            self._written.append(self._write_html(settings.html))
         if self._checks and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
             from reprocheck.pytest_plugin.github import markdown
 
@@ -152,6 +150,18 @@ class Session:
             for check in self.checks:
                 if self.outcome(check) == "failed":
                     terminal.line(annotation(check, check.document()))
+
+    def _write_html(self, file: Path) -> str:
+        """Write the page, and say so; a session must not end in an error of ours for want of one."""
+        from reprocheck.errors import ReprocheckError
+
+        try:
+            self._state.checker.ask(
+                "html", checks=[(check.test, str(check.run)) for check in self.checks], file=str(file)
+            )
+        except ReprocheckError as error:
+            return f"did not write {file}: {error}"
+        return f"wrote {file}"
 
     def _document(self) -> dict[str, Any]:
         return {

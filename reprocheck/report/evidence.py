@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+
+import msgspec
 
 from reprocheck.compare.groups import group_id
 from reprocheck.errors import StoreError
 from reprocheck.explain.locate.reading import Trace, read_trace
-from reprocheck.model import Arm, Output, Record, Struct, Study, Trial
+from reprocheck.model import Arm, Failure, Output, Record, Struct, Study, Trial
 from reprocheck.report.redact import Redaction
 from reprocheck.report.source import Excerpt, excerpt
 from reprocheck.store.objects import TRACE, ObjectStore
@@ -43,6 +45,20 @@ class _Seen(Struct, frozen=True, kw_only=True):
     ok: bool
     bits: bytes
     """Per output the number of its bits among those seen (-1: absent); the failure's signature in a failed trial."""
+
+
+class _Named(msgspec.Struct):
+    name: str
+    digest: str
+
+
+class _Outcome(msgspec.Struct):
+    """Of a record, what groups are made of: the rest, its greater part, is skipped."""
+
+    trial: Trial
+    ok: bool
+    failure: Failure | None = None
+    outputs: tuple[_Named, ...] = ()
 
 
 class Evidence:
@@ -123,6 +139,10 @@ class Evidence:
         """A text from a record's depth as it may be shown."""
         return text if self._redaction is None else self._redaction.text(text)
 
+    def module(self, name: str) -> str:
+        """The same for a dotted name."""
+        return name if self._redaction is None else self._redaction.module(name)
+
     def traces(self) -> Iterator[tuple[Trace, Trace]]:
         """Pairs of operator traces of the two orders that were traced, the likeliest first.
 
@@ -154,21 +174,24 @@ class Evidence:
         """Which order gave which bits, output by output; None without records."""
         if not self._letters:
             return None
-        orders = tuple(arm.order for arm in _arms(self._raw))
-        decoded = [(item.order, letter, _row(item, len(self._names))) for item, letter in self._letters]
+        # Repeats give the same row again and again: each is looked at once, the first groups first.
+        distinct = dict.fromkeys(item.bits for item, _ in sorted(self._letters, key=lambda pair: _age(pair[1])))
+        group_of = {item.bits: letter for item, letter in self._letters}
+        decoded = {bits: _row(bits, len(self._names)) for bits in distinct}
+        runs = {order: dict.fromkeys(item.bits for item in self._seen if item.order == order) for order in self._orders}
         rows = {}
         for number, name in enumerate(self._names):
             letters: dict[int, str] = {}
-            found: dict[Order, set[int]] = {order: set() for order in orders}
-            for order, letter, row in decoded:
-                bits = row[number]
-                if bits >= 0:
-                    known = letters.setdefault(bits, letter)
-                    letters[bits] = min(known, letter, key=lambda text: (len(text), text))
-                if order in found:
-                    found[order].add(bits)
-            rows[self._shown[name]] = tuple(_cell(found[order], letters) for order in orders)
+            for bits, row in decoded.items():
+                letters.setdefault(row[number], group_of[bits])
+            rows[self._shown[name]] = tuple(
+                _cell({decoded[bits][number] for bits in seen}, letters) for seen in runs.values()
+            )
         return Matrix(orders=tuple(arm.order for arm in self.arms), rows=rows)
+
+    @cached_property
+    def _orders(self) -> list[Order]:
+        return [arm.order for arm in _arms(self._raw)]
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -181,7 +204,7 @@ class Evidence:
 
     @cached_property
     def _raw_orders(self) -> dict[Order, Order]:
-        return dict(zip((arm.order for arm in self.arms), (arm.order for arm in _arms(self._raw)), strict=True))
+        return dict(zip((arm.order for arm in self.arms), self._orders, strict=True))
 
     @cached_property
     def _seen(self) -> tuple[_Seen, ...]:
@@ -191,10 +214,10 @@ class Evidence:
         bare_only = self.study.noise.observer == "differs"
         positions = {name: number for number, name in enumerate(self._names)}
         numbers: list[dict[str, int]] = [{} for _ in positions]
-        orders = [arm.order for arm in _arms(self._raw)]
+        orders = self._orders
         seen = []
         for line in self.run.journal():
-            record = self.run.read(line.record, Record)
+            record = self.run.read(line.record, _Outcome)
             trial = record.trial
             plain = trial == Trial(order=trial.order, repeat=trial.repeat, capture=trial.capture)
             if not plain or trial.order not in orders or (bare_only and trial.capture):
@@ -230,7 +253,7 @@ def _arms(study: Study) -> tuple[Arm, ...]:
     return tuple(arm for arm in study.orders if not arm.presence and arm.same_as is None)
 
 
-def _bits(record: Record, positions: dict[str, int], numbers: Sequence[dict[str, int]]) -> bytes:
+def _bits(record: _Outcome, positions: dict[str, int], numbers: Sequence[dict[str, int]]) -> bytes:
     if record.failure is not None:
         return b"failure:" + record.failure.signature.encode("utf-8", "surrogatepass")
     row = array("i", [-1]) * len(positions)
@@ -242,16 +265,20 @@ def _bits(record: Record, positions: dict[str, int], numbers: Sequence[dict[str,
     return b"outputs:" + row.tobytes()
 
 
-def _row(item: _Seen, length: int) -> Sequence[int]:
-    if item.bits.startswith(b"failure:"):
+def _row(bits: bytes, length: int) -> Sequence[int]:
+    if bits.startswith(b"failure:"):
         return array("i", [-1]) * length
     row = array("i")
-    row.frombytes(item.bits.removeprefix(b"outputs:"))
+    row.frombytes(bits.removeprefix(b"outputs:"))
     return row
 
 
-def _cell(bits: Iterable[int], letters: dict[int, str]) -> str:
-    found = set(bits)
+def _age(letter: str) -> tuple[int, str]:
+    """A before B, Z before AA."""
+    return len(letter), letter
+
+
+def _cell(found: set[int], letters: dict[int, str]) -> str:
     if len(found) > 1:
         return MIXED
     number = next(iter(found), -1)

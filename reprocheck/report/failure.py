@@ -7,6 +7,7 @@ import shlex
 from reprocheck.compare.outputs import rank
 from reprocheck.headline import order_text, outcomes_text
 from reprocheck.model import Difference, Group, OutputDifference, StateDifference, Study
+from reprocheck.report.explanation import explanation
 from reprocheck.report.text import change_text, passing
 
 __all__ = ["failure_text"]
@@ -20,7 +21,7 @@ MAX_LINES = 40
 
 
 def failure_text(study: Study) -> str:
-    """The headline, then groups, worst outputs, state, stability, the command to paste and the run folder."""
+    """The headline, then groups, worst outputs, place, cause, remedy, the command to paste and the run folder."""
     rows: list[tuple[str, str]] = [("workload", study.workload)]
     rows += [(f"group {group.id}", _group(group, study)) for group in study.groups[:MAX_GROUPS]]
     if len(study.groups) > MAX_GROUPS:
@@ -28,8 +29,11 @@ def failure_text(study: Study) -> str:
     rows += _outputs(study)
     if study.suite is not None:
         rows += [("test", f"{item.test}: {outcomes_text(item)}") for item in study.suite.differing[:MAX_TESTS]]
-    for item in (study.state_differences or study.hazards)[:MAX_STATES]:
-        rows.append(("state", _state(item)))
+    rows += [("place", place.text) for place in (study.origin, study.first_line) if place is not None]
+    explained = explanation(study)
+    rows += explained
+    if not explained:
+        rows += [("state", _state(item)) for item in (study.state_differences or study.hazards)[:MAX_STATES]]
     if len(study.groups) > 1:
         rows.append(("repeats", _repeats(study)))
     if study.command:

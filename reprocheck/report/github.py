@@ -15,7 +15,7 @@ from reprocheck.report.markdown import studies_markdown
 from reprocheck.report.places import Anchor, anchor_of, repository_root, study_anchor, test_anchor
 from reprocheck.report.plain import one_line
 
-__all__ = ["annotations", "append_summary"]
+__all__ = ["append_summary", "workflow_commands"]
 
 MAX_ANNOTATIONS = 10
 """Of a level and step, GitHub shows no more."""
@@ -23,8 +23,8 @@ MAX_SUMMARY = 1_000_000
 """Bytes; GitHub takes 1 MiB a step and drops what is larger."""
 
 
-def annotations(studies: Sequence[Study], *, root: Path | None = None) -> str:
-    """Workflow commands, one a line: an error for each divergence, warnings for what is no verdict, causes as notices."""
+def workflow_commands(studies: Sequence[Study], *, root: Path | None = None) -> str:
+    """Workflow commands, one a line: errors for divergences, warnings for what is no verdict, causes as notices."""
     base = (root or repository_root()).resolve()
     lines: list[str] = []
     for study in sorted(studies, key=lambda study: study.exit_code == 0):

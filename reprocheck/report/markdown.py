@@ -152,7 +152,9 @@ def _why(study: Study) -> list[str]:
     if study.causes:
         lines += ["**Why**", ""]
         for cause in study.causes[:MAX_STATES]:
-            place = f", set at {code(f'{cause.event.file}:{cause.event.line}')}" if cause.event and cause.event.file else ""
+            place = (
+                f", set at {code(f'{cause.event.file}:{cause.event.line}')}" if cause.event and cause.event.file else ""
+            )
             lines.append(f"- {cause.status}: {prose(cause.text)}{place}")
         lines.append("")
     states = study.state_differences or study.hazards
@@ -212,7 +214,13 @@ def _failures(study: Study) -> list[str]:
         if group.failure is not None and group.failure.traceback:
             text = group.failure.traceback.rstrip().splitlines()
             shown = text if len(text) <= MAX_LINES else [*text[:6], "…", *text[6 - MAX_LINES :]]
-            lines += [f"<details><summary>Group {group.id} fails</summary>", "", *_fence("\n".join(shown)), "</details>", ""]
+            lines += [
+                f"<details><summary>Group {group.id} fails</summary>",
+                "",
+                *_fence("\n".join(shown)),
+                "</details>",
+                "",
+            ]
     return lines
 
 

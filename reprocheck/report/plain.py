@@ -1,4 +1,4 @@
-"""Text that others wrote, made fit to be shown: nothing in it is hidden, reorders what stands around it, or drowns it."""
+"""Text that others wrote, made fit to be shown: nothing in it hides, reorders or drowns what stands around it."""
 
 from __future__ import annotations
 

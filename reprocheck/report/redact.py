@@ -24,14 +24,14 @@ from reprocheck.model import (
     FirstLine,
     OperatorOrigin,
     Record,
-    Reproducer,
     Stream,
     Struct,
     Study,
     Target,
 )
+from reprocheck.store.run import Run
 
-__all__ = ["HIDDEN", "Redaction", "keeps_value"]
+__all__ = ["HIDDEN", "Redaction", "Redactions", "keeps_value"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -56,6 +56,9 @@ _PUBLIC = frozenset(
         *("numpy.libs", "scipy.libs", "mkl_fft", "mkl_random", "ml_dtypes", "tbb", "yaml", "packaging"),
     }
 )
+
+# Where operators come from that everybody has.
+_OPERATORS = ("aten", "prims", "prim", "mkldnn", "onednn", "quantized", "c10d", "profiler", "inductor", *_PUBLIC)
 
 # Kinds of state whose keys are a fixed vocabulary.
 _PLAIN_KINDS = ("fp", "torch", "numpy", "cupy", "openmp", "blas", "process", "cuda", "host", "modules")
@@ -118,7 +121,7 @@ class Redaction:
             environment=environment,
             command=(),
             run_dir="",
-            reproducer=self._reproducer(study.reproducer),
+            reproducer=None,
         )
         redacted: Study = self._walk(prepared)
         words = tuple(_without_values(study.command))
@@ -140,6 +143,8 @@ class Redaction:
             text = text.replace(root, f"/{_ROOT}")
         text = _ABSOLUTE.sub(self._path, text.replace("file://", ""))
         text = _RELATIVE.sub(lambda found: self._file(found[1]), text).replace(_ROOT, "…")
+        if self._hash and ".so" in text:
+            text = _LIBRARY.sub(lambda found: self._library(found[0]), text)
         if self._pattern is not None:
             text = self._pattern.sub(lambda found: self._names[found[0]], text)
         return text
@@ -156,15 +161,26 @@ class Redaction:
 
     def _file(self, name: str) -> str:
         """The name of a file: libraries keep theirs, other files are hashed if names are."""
-        if not self._hash or ".so" in name or name in ("python", "__init__.py", "conftest.py", "pyproject.toml"):
+        if not self._hash or name in ("python", "__init__.py", "conftest.py", "pyproject.toml"):
             return name
         if name.startswith("python") or name.removesuffix(".py") in _PUBLIC:
             return name
+        if ".so" in name:
+            return self._library(name)
         dot = name.rpartition(".")
         return self._token("file", name) + (f".{dot[2]}" if dot[1] and len(dot[2]) <= 5 else "")
 
+    def _library(self, name: str) -> str:
+        """The name of a native library: those that are known the world over keep theirs."""
+        known = _PUBLIC_LIBRARY.fullmatch(name) or name.partition(".")[0].lstrip("_") in _PUBLIC
+        return name if known else self._token("lib", name) + ".so"
+
     def _token(self, kind: str, text: str) -> str:
         return f"{kind}-{hashlib.blake2s(text.encode('utf-8', 'replace'), key=self._salt, digest_size=4).hexdigest()}"
+
+    def module(self, name: str) -> str:
+        """A dotted name: hashed, if names are and it isn't of a public package."""
+        return self._module(name) if self._hash and name else name
 
     def _module(self, name: str) -> str:
         return name if name.partition(".")[0] in _PUBLIC else self._token("module", name)
@@ -187,6 +203,11 @@ class Redaction:
             self._names.setdefault(file.name, self._file(file.name))
             self._names.setdefault(file.stem, self._file(file.name).removesuffix(".py"))
         self._shorten(study.target)
+        operators = [study.origin.operator, study.origin.other_operator or ""] if study.origin is not None else []
+        operators += [name or "" for item in study.unaligned for name in (item.operator, item.other)]
+        for operator in (*operators, *(item.operator for item in study.kernels)):
+            if operator and operator.partition(".")[0] not in _OPERATORS:
+                self._names.setdefault(operator, self._token("operator", operator))
         if study.suite is not None:
             for test in (*(item.test for item in study.suite.differing), *study.suite.failing):
                 self._names.setdefault(test, self._token("test", test))
@@ -197,9 +218,6 @@ class Redaction:
         path = target.text.partition("::")[0]
         if "/" in path and target.kind in ("function", "script"):
             self._names.setdefault(path, self._file(path.rstrip("/").rpartition("/")[2]))
-
-    def _reproducer(self, found: Reproducer | None) -> Reproducer | None:
-        return None if found is None else msgspec.structs.replace(found, path=found.path, text=HIDDEN)
 
     def _walk(self, value: Any, field: str = "") -> Any:
         if isinstance(value, msgspec.Struct):
@@ -291,6 +309,31 @@ class Redaction:
         top = re.split(r"[./]", label)[0]
         known = top in _PUBLIC or label.startswith("lib") or not re.search(r"[./]", label)
         return self.text(key) if known else f"{kind}.{self._token('key', rest)}"
+
+
+class Redactions:
+    """Redactions of several studies, which replace the same names by the same hashes."""
+
+    def __init__(self, *, names: bool = False) -> None:
+        """`names` as for `Redaction`."""
+        self._names = names
+        self._salt = secrets.token_bytes(16)
+
+    def of(self, study: Study, folder: Path | None = None) -> Redaction:
+        """The redaction of a study and of its run folder."""
+        roots = []
+        if folder is not None:
+            roots = [str(folder.absolute()), Run(folder).spec.cwd]
+        return Redaction(study, names=self._names, roots=roots, salt=self._salt)
+
+
+_LIBRARY = re.compile(r"(?<![\w.-])lib[\w+-]+\.so[\w.]*|(?<![\w.-])[\w-]+\.(?:cpython|abi3)[\w.-]*\.so\b")
+_PUBLIC_LIBRARY = re.compile(
+    r"lib(?:c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gfortran|quadmath|z|bz2|lzma|ffi|ssl|crypto|uuid|numa|tbb\w*"
+    r"|gomp|iomp5|omp|mkl_\w+|svml|imf|intlc|irng|openblas\w*|scipy_openblas\w*|blas|lapack\w*|blis|flexiblas|atlas"
+    r"|fftw3\w*|cu\w+|nv\w+|nccl|torch\w*|c10\w*|caffe2\w*|shm|python3[\d.]*|dnnl|hip\w*|roc\w*|sqlite3|expat"
+    r"|jemalloc|tcmalloc\w*|mimalloc|arrow\w*|protobuf\w*|xla\w*|tensorflow\w*)(?:-[\w-]+)?\.so[\w.]*"
+)
 
 
 def _textual(value: Any) -> bool:

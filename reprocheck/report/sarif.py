@@ -1,7 +1,7 @@
 """SARIF 2.1.0, for code scanning (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html).
 
-GitHub refuses a whole file if one result in it has no place. Every result here has a file that is there and a line; what
-has none is a notification of the invocation.
+GitHub refuses a whole file if one result in it has no place. Every result here has a file that is there and a line;
+what has none is a notification of the invocation.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _findings(study: Study, root: Path) -> Iterator[Finding]:
         yield "cause", f"{cause.status}: {cause.text}", anchor or place, cause.key
     for hazard in study.hazards[:MAX_HAZARDS]:
         places = (
-            anchor_of(change.event.file, change.event.line, root) for change in hazard.changes if change.event is not None
+            anchor_of(change.event.file, change.event.line, root)
+            for change in hazard.changes
+            if change.event is not None
         )
         yield "hazard", f"{hazard.key}: {hazard.why}", next(filter(None, places), None) or place, hazard.key
     for test in study.suite.differing if study.suite is not None else ():
@@ -121,5 +123,5 @@ def _location(anchor: Anchor) -> dict[str, Any]:
 
 def _fingerprint(study: Study, rule: str, key: str) -> str:
     """Equal for the same finding of the next run, whatever line it has moved to."""
-    text = "\0".join((study.workload, rule, key))
+    text = f"{study.workload}\0{rule}\0{key}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from reprocheck.headline import order_text
 from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, PassesAt, StateDifference, Study
+from reprocheck.report.beginning import beginning
 from reprocheck.report.explanation import explanation
 
 __all__ = ["console_for", "print_differences", "print_study"]
@@ -82,6 +83,10 @@ def _study(study: Study, console: Console) -> None:
     if any(output.differs for output in outputs):
         _outputs(outputs, study.verdict, console)
     _failures(study, console)
+    starts = beginning(study)
+    if starts:
+        _section("where it starts", console)
+        _rows(starts, console)
     _states("what differs in the state, group against group", study.state_differences, console)
     _states("hazards: same outputs, but the state differs between orders", study.hazards, console)
     _not_compared(study, console)

@@ -36,6 +36,8 @@ class Fault:
     options: Mapping[str, Any] = field(default_factory=dict)
     """More options of the run."""
     needs: Needs = ()
+    prepare: str = ""
+    """Python code run once in the folder before the first trial, e.g. to build libraries."""
     quick: bool = False
     """Part of the quick test."""
     remedy: bool = True

@@ -46,6 +46,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     python: str
     cwd: str
     argv: tuple[str, ...] = ()
+    sys_path: tuple[str, ...] = ()
     env: dict[str, str | None] = {}
     seed: int | None = None
     repeat: int = 3

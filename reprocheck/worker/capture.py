@@ -26,7 +26,7 @@ class Capture:
         from . import events
 
         self._events = events
-        events.start()
+        events.start(lines.since)
 
     def snapshot(self, phase):
         """Read every reader of `phase` (`t0`, `t1:<subject>`, `t2`, `t3`) and write the snapshot."""

@@ -71,11 +71,11 @@ class Lines:
         self._fd = posix.open(path, flags, 0o644)
         self._pid = posix.getpid()
         self._clock = clock
-        self._start = start
+        self.since = start
 
     def now(self):
         """Seconds since the worker's first statement."""
-        return round(self._clock() - self._start, 6)
+        return round(self._clock() - self.since, 6)
 
     def write(self, what, **fields):
         """Append `{"what": what, "at": seconds, **fields}`."""

@@ -114,7 +114,7 @@ def _blame(job, lines):
     if not job["blame"]:
         return None
     blame = _sibling("blame")
-    blame.start(job["blame"]["keys"], job["blame"].get("modules", ()))
+    blame.start(job["blame"]["keys"], job["blame"].get("modules", ()), lines.since)
 
     def told(last=False):
         if last:

@@ -51,7 +51,7 @@ class Chromium:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=pipes,
+            preexec_fn=pipes,  # noqa: PLW1509 - `pass_fds` keeps numbers, and the protocol asks for 3 and 4
             close_fds=False,
             start_new_session=True,
         )

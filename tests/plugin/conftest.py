@@ -40,10 +40,11 @@ class Inner:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(source), encoding="utf-8")
 
-    def run(self, *args: str, workers: int | None = None) -> pytest.RunResult:
-        """Run pytest in a process of its own; with `workers`, under xdist."""
-        parallel = [] if workers is None else ["-p", "xdist", "-n", str(workers)]
-        return self.pytester.runpytest_subprocess("-p", "reprocheck.pytest_plugin", *parallel, *args)
+    def run(self, *args: str, workers: int | None = None, explain: bool = False) -> pytest.RunResult:
+        """Run pytest in a process of its own; with `workers`, under xdist. Explaining takes time, so not by default."""
+        more = [] if workers is None else ["-p", "xdist", "-n", str(workers)]
+        more += [] if explain else ["-o", "reprocheck_explain=off"]
+        return self.pytester.runpytest_subprocess("-p", "reprocheck.pytest_plugin", *more, *args)
 
     def studies(self, name: str = "out.json") -> dict[str, list[dict[str, Any]]]:
         """Test -> its studies, from the file that `--reprocheck-json` wrote."""

@@ -52,6 +52,31 @@ def test_github(inner: Inner, monkeypatch: pytest.MonkeyPatch, workers: int | No
     ]
 
 
+@pytest.mark.parametrize("workers", [None, 2])
+def test_one_page_for_all_checks(inner: Inner, workers: int | None) -> None:
+    pytest.importorskip("jinja2")
+    inner.write(
+        test_it="""
+            import pytest
+
+            @pytest.mark.parametrize("name", ["same", "differs", "<script>"])
+            def test_it(reprocheck, name):
+                reprocheck(f"work.py::{name.strip('<>').replace('script', 'same')}", imports=["a", "b"]).assert_identical()
+        """
+    )
+
+    result = inner.run("--reprocheck-html=pages/out.html", workers=workers)
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["wrote */pages/out.html"])
+    page = (inner.path / "pages" / "out.html").read_text()
+    assert page.count("<iframe") == 3
+    assert page.index("test_it.py::test_it[differs]") < page.index("test_it.py::test_it[same]"), "divergences first"
+    assert "[&lt;script&gt;]" in page
+    assert "<script" not in page, "scripts lie in the frames, escaped"
+    assert "http-equiv" in page, "each frame has its policy"
+
+
 def test_a_suite_without_checks_writes_no_summary(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(inner.path / "summary.md"))

@@ -43,6 +43,38 @@ def test_a_known_divergence_is_documented_by_xfail_and_its_repair_is_reported(in
     result.stdout.fnmatch_lines(["[[]XPASS(strict)[]] upstream issue 1234"])
 
 
+def test_the_failure_says_why_and_what_to_do_unless_the_divergence_is_known(inner: Inner) -> None:
+    inner.write(
+        test_it="""
+            import pytest
+            from reprocheck import DivergenceError
+
+            def test_new(reprocheck):
+                reprocheck("work.py::differs", imports=["a", "b"]).assert_identical()
+
+            @pytest.mark.xfail(strict=True, raises=DivergenceError)
+            def test_known(reprocheck):
+                outcome = reprocheck("work.py::differs", imports=["a", "b"])
+                print("explained:", outcome.study.rule is not None)
+                outcome.assert_identical()
+        """
+    )
+
+    result = inner.run("-rx", "-s", explain=True)
+
+    result.assert_outcomes(failed=1, xfailed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*explained: False*",
+            "E *DivergenceError: order-dependent: *",
+            "E         rule *`b` before `a`*",
+            "E         cause *changed by `import b` (b.py)*",
+            "E         remedy *import `a` first; tried: all 2 orders agree*",
+            "E         again *",
+        ]
+    )
+
+
 def test_a_fault_of_the_harness_is_never_hidden(inner: Inner) -> None:
     inner.write(
         test_it="""

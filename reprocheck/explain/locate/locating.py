@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from reprocheck.errors import UsageError
 from reprocheck.explain.inquiry import Context
 from reprocheck.explain.locate.export import export_traces
 from reprocheck.explain.locate.first_line import Line, find_first_line, noisy_variables
@@ -34,8 +35,11 @@ def locate(study: Study, context: Context, *, trace: str = "auto", export: Path 
     a folder for the traces, one operator and one executed line a text line.
 
     Raises:
-        UsageError: `export` can't be written.
+        UsageError: there is no such `trace`, or `export` can't be written.
+        StoreError: a trace is gone or damaged.
     """
+    if trace not in TRACES:
+        raise UsageError(f"`{trace}` can't be traced; choose one of {', '.join(TRACES)}")
     asked = trace != "auto" or export is not None
     if trace == "none" or study.target.suite:
         return study

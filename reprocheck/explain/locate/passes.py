@@ -181,7 +181,7 @@ class Passes:
 
     def _changed(self, record: Record) -> tuple[str, ...]:
         """Outputs of a traced run whose bits no untraced run of its order had."""
-        untraced = self._untraced(record.trial.order)
+        untraced = self.untraced(record.trial.order)
         if any(outcome_key(other, self.context.outputs) == self._outcome(record) for other in untraced):
             return ()
         seen = {(output.name, output.digest) for other in untraced for output in other.outputs}
@@ -195,7 +195,8 @@ class Passes:
         plain = tuple(output for output in record.outputs if not output.name.startswith(KEPT))
         return outcome_key(msgspec.structs.replace(record, outputs=plain), self.context.outputs)
 
-    def _untraced(self, order: Order) -> list[Record]:
+    def untraced(self, order: Order) -> list[Record]:
+        """Records of the untraced runs of an order that ended well."""
         return [
             record
             for record in self.context.records
@@ -207,7 +208,7 @@ class Passes:
 
     def _apart(self) -> bool:
         first, second = (
-            {outcome_key(record, self.context.outputs) for record in self._untraced(order)} for order in self.orders
+            {outcome_key(record, self.context.outputs) for record in self.untraced(order)} for order in self.orders
         )
         return first != second
 

@@ -100,7 +100,7 @@ def _objects(states: list[Kinds]) -> list[dict[str, Any]]:
 
 def _versions(kinds: Kinds) -> dict[str, str]:
     """File name -> version, for the libraries that were asked."""
-    found = {}
+    found: dict[str, str] = {}
     for key, value in kinds.get("cuda", {}).items():
         if key.startswith("version.") and isinstance(value, dict):
             found |= {path.rpartition("/")[2]: str(version) for path, version in value.items()}

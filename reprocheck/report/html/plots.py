@@ -113,7 +113,7 @@ class Pictures:
             low = float(np.nanmin(finite)) if len(finite) else 1.0
             norm = LogNorm(low, top if top > low else low * 2)
             masked: NDArray[Any] = np.ma.masked_where(~(found.values > 0), found.values)
-            aspect = "equal" if 0.2 < rows / columns < 2.5 else "auto"
+            aspect: Any = "equal" if 0.2 < rows / columns < 2.5 else "auto"
             image = axes.imshow(
                 masked,
                 cmap=colours,
@@ -146,7 +146,7 @@ class Pictures:
         """Orders down, outputs across; 0 is the reference's bits, 1–6 other groups', 7 mixed, 8 nothing."""
         from matplotlib.colors import ListedColormap
 
-        palette = ["#c9d3df", "#e08a2e", "#3f9b6c", "#a05fc4", "#c9a400", "#d24d57", "#6b7785", "#e7c7d0", "#14161b"]
+        palette = ["#9dbbe0", "#e7a35c", "#67b88c", "#b58fd4", "#d0b636", "#dd7a82", "#9aa4b1", "#14161b", "#ffffff"]
         orders = cells.shape[0]
         with self._figure(8.6, min(3.2, 0.6 + 0.16 * orders), label) as (figure, done):
             axes = figure.add_subplot()
@@ -222,9 +222,12 @@ class Pictures:
         return done[0]
 
     def trend(self, points: Sequence[tuple[float, float, bool]], *, label: str) -> Markup:
-        """Days before the last run, share of differing outputs in per cent, and whether that run agreed."""
-        with self._figure(3.4, 0.9, label) as (figure, done):
+        """Seconds before the last run, share of differing outputs in per cent, and whether that run agreed."""
+        with self._figure(4.2, 1.0, label) as (figure, done):
             axes = figure.add_subplot()
+            longest = max(point[0] for point in points)
+            unit, seconds = next((item for item in _UNITS if longest >= 2 * item[1]), _UNITS[-1])
+            points = [(before / seconds, share, agreed) for before, share, agreed in points]
             x, y = [point[0] for point in points], [point[1] for point in points]
             axes.plot(x, y, color=COLOURS["muted"], linewidth=1)
             for good, colour in ((True, "g2"), (False, "bad")):
@@ -241,7 +244,7 @@ class Pictures:
             axes.set_ylim(-8, max(20.0, max(y) * 1.2))
             axes.locator_params(nbins=3)
             axes.set_ylabel("% differ")
-            axes.set_xlabel("days ago")
+            axes.set_xlabel(f"{unit} before the last run")
             axes.invert_xaxis()
         return done[0]
 
@@ -283,6 +286,7 @@ def _logarithmic(axes: Any) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
+_UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 

@@ -100,9 +100,8 @@ def pictured(item: Item, sources: tuple[Source, Source] | None, pictures: Pictur
         except StoreError as error:
             return {"name": name, "detail": detail, "pictures": drawn, "problem": str(error)}
         for found in maps:
-            drawn.append(
-                (_caption(found), pictures.difference(found, label=f"Where {short} differs. {_caption(found)}"))
-            )
+            caption = _caption(found)
+            drawn.append((caption, pictures.difference(found, label=f"Where {short} differs. {caption}")))
     return {"name": name, "detail": detail, "pictures": drawn, "problem": ""}
 
 

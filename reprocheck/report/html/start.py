@@ -106,8 +106,8 @@ def _row(item: Operator, other: Operator | None, evidence: Evidence, *, only: st
     place = f"{value_text(item.place.file)}:{item.place.line}" if item.place is not None else ""
     return {
         "number": item.number,
-        "name": item.name,
-        "module": evidence.shown(item.module or ""),
+        "name": evidence.shown(item.name),
+        "module": evidence.module(item.module or ""),
         "phase": item.phase or "forward",
         "place": evidence.shown(place),
         "shapes": ", ".join(fact.text for fact in item.inputs[:4]),

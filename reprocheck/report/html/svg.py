@@ -45,7 +45,7 @@ _KEPT = {
 }
 
 
-def settings() -> dict[str, Any]:
+def settings() -> Any:
     """What matplotlib has to be told for `inline`: text stays text, names of users are no formulas."""
     return {
         "svg.fonttype": "none",
@@ -83,10 +83,10 @@ def inline(figure: Figure, *, prefix: str, label: str) -> Markup:
         "viewBox": root.get("viewBox", ""),
         "width": f"{width * 96 / 72:.0f}",
         "height": f"{height * 96 / 72:.0f}",
+        "role": "img",
+        "aria-label": visible(label),
+        "class": "plot",
     }
-    root.set("role", "img")
-    root.set("aria-label", label)
-    root.set("class", "plot")
     return Markup(ET.tostring(root, encoding="unicode", short_empty_elements=True))  # noqa: S704 - serialised XML
 
 
@@ -143,9 +143,8 @@ def _declarations(style: str) -> dict[str, str]:
 
 
 def _short(name: str, value: str) -> str:
-    """Coordinates to a tenth of a point; a page holds many."""
-    if name in ("d", "transform", "points", "x", "y", "width", "height"):
-        return re.sub(r"-?\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value).replace(
-            "\n", " "
-        )
+    """Coordinates to a tenth of a point, since a page holds many; scales of pictures as they are."""
+    if name in ("d", "points", "x", "y", "width", "height"):
+        value = re.sub(r"-?\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value)
+        return " ".join(value.split())
     return value

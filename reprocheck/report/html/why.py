@@ -64,7 +64,7 @@ def states_view(
     if not differences:
         return None
     columns = list(dict.fromkeys(change.group for item in differences for change in item.changes))[:MOST_GROUPS]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "item": item,
             "cells": [_cell(item, name) for name in columns],

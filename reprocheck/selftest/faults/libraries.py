@@ -6,7 +6,7 @@ from reprocheck.selftest.planted import Fault
 
 __all__ = ["LIBRARIES"]
 
-# `cc` makes the libraries beside the toolboxes, before the first trial; a compiler is what these faults need.
+# `cc` makes the libraries beside the toolboxes before the first trial.
 BUILD = """
     import ctypes, os, subprocess, sys
     here = os.path.dirname(os.path.abspath(__file__))
@@ -34,6 +34,7 @@ LIBRARIES = (
         name="two libraries of one SONAME",
         kind="library copy",
         needs=("compiler",),
+        prepare="import a, b",
         sources={
             "build": BUILD,
             "a": """
@@ -58,6 +59,7 @@ LIBRARIES = (
         name="a library that only the other one brings",
         kind="library copy",
         needs=("compiler",),
+        prepare="import a, b",
         sources={
             "build": BUILD,
             "a": """

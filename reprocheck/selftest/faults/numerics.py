@@ -16,7 +16,7 @@ CONTROL = """
         data = bytearray(state.raw)
         word = int.from_bytes(data[28:32], "little") & ~off | on
         data[28:32] = word.to_bytes(4, "little")
-        libm.fesetenv(ctypes.create_string_buffer(bytes(data), 64))
+        libm.fesetenv(ctypes.create_string_buffer(bytes(data), 64))  # planted
     """
 DENORMAL = """
     numbers = [2.2250738585072014e-308, 0.5]

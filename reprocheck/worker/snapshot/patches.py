@@ -26,8 +26,8 @@ _LENDERS = {"cupy": ("numpy", "cupyx", "cupy_backends")}
 # Decorators that leave `__wrapped__` and do nothing to the numbers.
 _DECORATORS = ("contextlib", "functools", "typing_extensions", "warnings")
 
-# numpy's callables that are neither functions nor builtins, and have a name.
-_NAMED = ("ufunc", "_ArrayFunctionDispatcher")
+# Of numpy's kinds of callables that are neither functions nor builtins, one each: `ufunc` and dispatched functions.
+_NAMED = ("add", "dot")
 
 _FUNCTION = type(lambda: None)
 _BUILTIN = type(len)
@@ -49,12 +49,10 @@ def read():
 
 def renamed(owner):
     """`(attribute, function's own name)` where these differ: aliases, and functions put in another's place."""
-    found = []
-    for attribute, value in list(vars(owner).items()):
-        kind = type(value)
-        if (kind is _FUNCTION or kind is _BUILTIN or kind.__name__ in _NAMED) and value.__name__ != attribute:
-            found.append((attribute, value.__name__))
-    return sorted(found)
+    numpy = vars(sys.modules["numpy"]) if "numpy" in sys.modules else {}
+    kinds = {_FUNCTION, _BUILTIN, *(type(numpy[name]) for name in _NAMED if name in numpy)}
+    values = list(vars(owner).items())
+    return sorted([(name, value.__name__) for name, value in values if type(value) in kinds and value.__name__ != name])
 
 
 def locate(namespace):

@@ -1,9 +1,12 @@
 """Traces of one trial: what each line of the workload, and each operator it ran, produced.
 
 `start` is called right before the workload's function, `stop` right after; in between records are appended to
-`trace.jsonl`. What is asked for is in `job["trace"]`: `modes` (some of `lines`, `ops`, `kernels`), and `keep`, the
-values to save in full: `{"line": [number, variable], "op": number}`. Kept values become outputs of the trial, under
-names that start with `KEPT`.
+`trace.jsonl`. What is asked for is in `job["trace"]`:
+
+* `modes`: some of `lines` and `ops`, or `kernels` alone, which lists operators with the kernels they ran, undigested.
+* `keep`: values to save in full, `{"line": [number, variable], "op": number}`. They become outputs of the trial, under
+  names that begin with `KEPT`.
+* `exact`: digest every input anew (see `memory`).
 """
 
 import sys
@@ -15,33 +18,42 @@ KEPT = "@trace/"
 """Begins the names of values that are kept in full; no output of a workload is called so."""
 
 
-def start(job, lines):
-    """The trace that `job["trace"]` asks for, running. `lines` is the trial's record, which is told about it."""
-    return _Trace(job, lines)
+def start(job, lines):  # noqa: ARG001 - the seam hands over the trial's record
+    """The trace that `job["trace"]` asks for, running."""
+    return _Trace(job)
 
 
 class _Trace:
-    def __init__(self, job, lines):
+    """The parts that run, in the order in which they were started."""
+
+    def __init__(self, job):
         from .own import Own
         from .sink import Sink
+        from .watch import Watch
 
         wanted = job["trace"]
         modes = wanted["modes"]
         self._keep = wanted.get("keep") or {}
         self._sink = Sink(job["folder"] + "/trace.jsonl")
-        self._lines = lines
         versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "numpy", "cupy")}
         self._sink.write({"k": "trace", "version": VERSION, "modes": list(modes), "libraries": versions})
         own = Own(job)
-        self._parts = []
-        if "ops" in modes:
+        self._parts = [Watch(own, self._sink)]
+        kernels = None
+        if "kernels" in modes:
+            from .kernels import Kernels
+
+            kernels = Kernels(self._sink, job["folder"])
+            self._parts.append(kernels)
+        if "ops" in modes or kernels is not None:
             from .calls import CallTrace
 
-            self._parts.append(CallTrace(own, self._sink, _Off(), self._op if "op" in self._keep else None))
-        if "ops" in modes and "torch" in sys.modules:
-            from .ops import OpTrace
+            keep = self._op if "op" in self._keep else None
+            self._parts.append(CallTrace(own, self._sink, _Off(), keep, kernels))
+            if hasattr(sys.modules.get("torch"), "Tensor"):
+                from .ops import OpTrace
 
-            self._parts.append(OpTrace(own, self._sink, self._op if "op" in self._keep else None, wanted.get("exact", False)))
+                self._parts.append(OpTrace(own, self._sink, keep, wanted.get("exact", False), kernels))
         if "lines" in modes:
             from .lines import LineTrace
 
@@ -59,10 +71,10 @@ class _Trace:
         if [number, path] == list(self._keep["line"]):
             sys.modules["reprocheck"].record(KEPT + "line", leaf)
 
-    def _op(self, number, side, tensors):
+    def _op(self, number, side, arrays):
         if number == self._keep["op"]:
-            for index, tensor in enumerate(tensors):
-                sys.modules["reprocheck"].record("%s%s[%d]" % (KEPT, side, index), tensor)
+            for index, array in enumerate(arrays):
+                sys.modules["reprocheck"].record("%s%s[%d]" % (KEPT, side, index), array)
 
 
 class _Off:
@@ -73,13 +85,12 @@ class _Off:
 
     def __enter__(self):
         torch = sys.modules.get("torch")
-        if torch is not None and hasattr(torch, "Tensor"):
+        guards = ()
+        if hasattr(torch, "Tensor"):
             guards = (torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction())
-            for guard in guards:
-                guard.__enter__()
-            self._guards.append(guards)
-        else:
-            self._guards.append(())
+        for guard in guards:
+            guard.__enter__()
+        self._guards.append(guards)
 
     def __exit__(self, *_):
         for guard in reversed(self._guards.pop()):

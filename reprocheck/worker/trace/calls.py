@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 
-from . import callees, values
+from . import callees, digest, values
 from .own import OTHER, OWN
 from .rewrite import BINARY, HOOKS, INPLACE, UNARY, Rewriter, hook_name
 
@@ -41,14 +41,13 @@ class _Call:
 class CallTrace:
     """Records calls from `start` to `stop`, in the thread that started it."""
 
-    def __init__(self, own, sink, off, keep=None, digests=True, after=None):
-        """As `ops.OpTrace`."""
+    def __init__(self, own, sink, off, keep=None, kernels=None):
+        """As `ops.OpTrace`; `off` keeps dispatch modes away from digests while it is entered."""
         self._own = own
         self._sink = sink
         self._off = off
         self._keep = keep
-        self._digests = digests
-        self._after = after
+        self._kernels = kernels
         self._calls = {}
         self._thread = threading.get_ident()
         self._quiet = False
@@ -141,10 +140,7 @@ class CallTrace:
         name = callees.name(call.callee)
         changed = call.fills
         if callees.may_change(call.callee, kind):
-            with self._off:
-                changed = changed + [
-                    value for value, fact in zip(call.arrays, call.facts) if self._sink.fact(value) != fact
-                ]
+            changed = changed + [value for value, fact in zip(call.arrays, call.facts) if self._fact(value) != fact]
         results += [value for value in changed if not any(value is other for other in results)]
         self._record(frame, name, call, results, blank=name.rpartition(".")[2] in _BLANK)
 
@@ -166,14 +162,18 @@ class CallTrace:
         return result
 
     def _add(self, call, value):
+        call.arrays.append(value)
+        call.facts.append(self._fact(value))
+
+    def _fact(self, value):
+        if self._kernels is not None:
+            return [digest.dtype_name(value), list(value.shape), None] if hasattr(value, "shape") else None
         with self._off:
-            call.arrays.append(value)
-            call.facts.append(self._sink.fact(value) if self._digests else None)
+            return self._sink.fact(value)
 
     def _record(self, frame, name, call, results, blank=False):
         number = self._sink.number()
-        with self._off:
-            facts = [self._sink.fact(value) if self._digests else None for value in results]
+        facts = [self._fact(value) for value in results]
         if blank:
             facts = [[dtype, shape, None] for dtype, shape, _ in filter(None, facts)]
         record = {"k": "op", "n": number, "op": name, "in": [fact for fact in call.facts if fact is not None]}
@@ -186,8 +186,8 @@ class CallTrace:
         self._sink.write(record)
         if self._keep is not None:
             self._keep(number, "out", results)
-        if self._after is not None:
-            self._after(number)
+        if self._kernels is not None:
+            self._kernels.end(number)
 
 
 def _hooks(trace):

@@ -13,6 +13,7 @@ import os
 import sys
 
 from . import digest, plans
+from .compiled import Regions
 from .memory import Memory
 from .places import Places
 
@@ -22,16 +23,19 @@ __all__ = ["OpTrace"]
 class OpTrace:
     """Records operators from `start` to `stop`, in the thread that starts it and in the backward passes it runs."""
 
-    def __init__(self, own, sink, keep=None, exact=False, digests=True, after=None):
-        """`keep(number, side, tensors)` sees every operator's values; `after(number)` is called behind each."""
+    def __init__(self, own, sink, keep=None, exact=False, kernels=None):
+        """`keep(number, side, tensors)` sees every operator's values. With `kernels`, which stands around each operator,
+        nothing is digested.
+        """
         self._torch = sys.modules["torch"]
+        self.tensor = self._torch.Tensor
         self._sink = sink
         self._keep = keep
-        self._digests = digests
-        self._after = after
+        self._kernels = kernels
         self._plans = {}
         self._memory = Memory(exact)
         self.places = Places(self._torch, own)
+        self._regions = Regions(self)
         self.quiet = 0
         """Above 0 while operators belong to something that is recorded as a whole."""
         self._mode = None
@@ -39,11 +43,13 @@ class OpTrace:
     def start(self):
         """Enter the mode."""
         os.register_at_fork(after_in_child=self._silence)
+        self._regions.start()
         self._mode = _mode_class(self._torch)(self)
         self._mode.__enter__()
 
     def stop(self):
         """Leave it."""
+        self._regions.stop()
         self._mode.__exit__(None, None, None)
 
     def _silence(self):
@@ -58,11 +64,11 @@ class OpTrace:
             plan = self._plans[func] = plans.Plan(self._torch, func)
         if plan.plumbing:
             result = func(*args, **kwargs)
-            if args and isinstance(result, self._torch.Tensor) and isinstance(args[0], self._torch.Tensor):
+            if args and isinstance(result, self.tensor) and isinstance(args[0], self.tensor):
                 self._memory.carry(args[0], result)
             return result
         place = self.places.find(sys._getframe(2))
-        tensor = self._torch.Tensor
+        tensor = self.tensor
         given, written = [], []
         plans.tensors_in(tensor, args, given)
         if kwargs:
@@ -95,10 +101,14 @@ class OpTrace:
         record["in"] = [self.fact(value, shape_only) for value in given]
         if self._keep is not None:
             self._keep(record["n"], "in", given)
+        if self._kernels is not None:
+            self._kernels.begin(record["n"])
         return record
 
     def results(self, record, written, returned, shape_only=False):
         """Add what it left: arguments it wrote to, and tensors it returned."""
+        if self._kernels is not None:
+            self._kernels.end(record["n"])
         for value in written:
             self._memory.wrote(value)
         facts = [self.fact(value, shape_only, written=True) for value in written]
@@ -126,13 +136,11 @@ class OpTrace:
             if forward is not None and forward.own is not None:
                 record["fs"] = site(forward.own, forward.line)
         self._sink.write(record)
-        if self._after is not None:
-            self._after(record["n"])
 
     def fact(self, value, shape_only=False, written=False):
         """The fact of a tensor, with strides and device where they are not the plain ones."""
         fact = [digest.dtype_name(value), list(value.shape), None]
-        if self._digests and not shape_only:
+        if self._kernels is None and not shape_only:
             total = self._memory.find(value)
             if total is None:
                 try:
@@ -159,7 +167,7 @@ class OpTrace:
         for name in names:
             position = plan.names.index(name)
             value = args[position] if position < len(args) else kwargs.get(name)
-            plans.tensors_in(self._torch.Tensor, (value,), found)
+            plans.tensors_in(self.tensor, (value,), found)
         return found
 
     def _generator_state(self, given, args, kwargs):

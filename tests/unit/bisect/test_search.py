@@ -31,7 +31,7 @@ def search(labels: Labels, *, jobs: int = 1, scouts: int = 0, walk: bool = False
 
 
 def single(count: int, first_bad: int) -> list[Label]:
-    return ["good"] * first_bad + ["bad"] * (count - first_bad)
+    return [*(["good"] * first_bad), *(["bad"] * (count - first_bad))]
 
 
 @pytest.mark.parametrize("count", [2, 3, 16, 51, 64])
