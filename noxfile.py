@@ -101,6 +101,20 @@ def types(session: nox.Session) -> None:
     session.run("mypy")
 
 
+@nox.session(default=False)
+def cublas(session: nox.Session) -> None:
+    """The mission's root cause without a GPU: two cuBLAS copies. Downloads torch's CUDA build and more, about 6 GB."""
+    session.warn("this session installs torch's CUDA build, cupy and a second cuBLAS: about 6 GB")
+    session.install("-e", ".", "pytest", "torch==2.14.1", "cupy-cuda13x==14.2.0", "numpy")
+    toolkit = Path(session.virtualenv.location).resolve() / "toolkit"
+    if not (toolkit / "lib64").exists():
+        session.run("python", "-m", "pip", "install", "--no-deps", "--target", str(toolkit), "nvidia-cublas==13.4.1.1")
+        (toolkit / "lib64").symlink_to(next(toolkit.glob("nvidia/*/lib")))
+    site = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
+    environment = {"REPROCHECK_CUBLAS_SITE": str(site).strip(), "REPROCHECK_CUBLAS_TOOLKIT": str(toolkit)}
+    session.run("pytest", "-m", "realworld", "tests/realworld/test_cublas.py", *session.posargs, env=environment)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Every budget as a ratio against its rival in one run; writes bench.json."""

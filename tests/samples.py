@@ -201,7 +201,11 @@ def _story(order: Order) -> dict[str, Any]:
     at = 0.01
     for number, name in enumerate(order):
         timeline[f"importing:{name}"] = at
-        where: dict[str, Any] = {"file": f"/venv/lib/python3.11/site-packages/{name}/__init__.py", "line": 12, "module": name}
+        where: dict[str, Any] = {
+            "file": f"/venv/lib/python3.11/site-packages/{name}/__init__.py",
+            "line": 12,
+            "module": name,
+        }
         events.append(Event(kind="import", at=at, phase=f"t1:{name}", name=name))
         events.append(Event(kind="library", at=at + 0.1, phase=f"t1:{name}", name=f"/venv/lib/lib{name}.so.1", **where))
         if number == 0:

@@ -184,9 +184,10 @@ class ByTrial:
     def _judge_state(self, values: Mapping[str, Any]) -> tuple[bool, str]:
         names = sorted({*values, *self._values})
         changed = [key for key in names if values.get(key, "absent") != self._values.get(key, "absent")]
-        shown = (changed or names)[:2]
-        text = ", ".join(f"{key} = {_short(values.get(key, 'absent'))}" for key in shown)
-        return bool(changed), text or f"{self._condition.value} is absent"
+        texts = [
+            _told(key, self._values.get(key, "absent"), values.get(key, "absent")) for key in (changed or names)[:2]
+        ]
+        return bool(changed), ", ".join(texts) or f"{self._condition.value} is absent"
 
     def _state(self, record: Record, place: Place) -> dict[str, Any]:
         if self._condition.kind != "state":
@@ -286,6 +287,17 @@ def state_values(record: Record) -> dict[str, Any]:
                 flat = flatten(snapshot.kinds)
                 found.update({key: keys.comparable(key, value) for key, value in flat.items()})
     return found
+
+
+def _told(key: str, before: Any, now: Any) -> str:
+    """A value in words; of a list that changed, what came and what went."""
+    if isinstance(before, list) and isinstance(now, list) and before != now:
+        came, went = ([one for one in side if one not in other] for side, other in ((now, before), (before, now)))
+        parts = [
+            f"{word} {', '.join(map(_short, items))}" for word, items in (("gains", came), ("loses", went)) if items
+        ]
+        return f"{key} {' and '.join(parts) or 'is in another order'}"
+    return f"{key} = {_short(now)}"
 
 
 def _short(value: Any) -> str:

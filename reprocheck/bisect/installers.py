@@ -147,7 +147,7 @@ class Uv:
     ) -> None:
         """`pip_settings`: options that hand over what pip is configured with."""
         self._run = _Program(environment, stop)
-        self._program = program
+        self.program = program
         # Several indexes are one to pip; uv would stop at the first that knows a name, and so miss versions.
         strategy = ["--index-strategy", "unsafe-best-match"] if sources.extra_index_urls or pip_settings else []
         self._sources = [*sources.arguments(), *pip_settings, *strategy]
@@ -157,7 +157,7 @@ class Uv:
 
     def create(self, venv: Path, python: str) -> None:
         """An environment without pip; `python` is given by its absolute path, so that nothing is searched for."""
-        end = self._run.run([self._program, "venv", "--quiet", "--no-project", "--python", python, str(venv)])
+        end = self._run.run([self.program, "venv", "--quiet", "--no-project", "--python", python, str(venv)])
         if end.status:
             raise HarnessError(f"uv cannot make an environment from `{python}`: {_last(end)}; check --python")
 
@@ -168,7 +168,7 @@ class Uv:
             return _failure(end, requirements.package, "uv")
         document = msgspec.json.decode(end.stdout.text)
         packages = {
-            str(canonicalize_name(change["name"])): str(change["version"])
+            str(canonicalize_name(change["name"])): str(change.get("version") or change.get("url", ""))
             for change in document["changes"]
             if change.get("action") in ("installed", "reinstalled", "updated")
         }
@@ -181,7 +181,7 @@ class Uv:
         return _failure(end, requirements.package, "uv") if end.status else None
 
     def _install(self, requirements: Requirements, venv: Path, *options: str) -> Exit:
-        argv = [self._program, "pip", "install", "--python", str(venv / "bin" / "python"), *self._sources, *options]
+        argv = [self.program, "pip", "install", "--python", str(venv / "bin" / "python"), *self._sources, *options]
         argv += ["--prerelease", "allow"] if self._pre else []
         argv += [] if requirements.deps else ["--no-deps"]
         with _files(requirements) as files:

@@ -125,7 +125,7 @@ class Journal:
 
     def _compare(self) -> None:
         old = _spec(self.folder)
-        now = msgspec.to_builtins(self._spec)
+        now = msgspec.json.decode(msgspec.json.encode(self._spec))
         for field in {**old, **now}:
             if old.get(field) != now.get(field):
                 before, after = (msgspec.json.encode(side.get(field)).decode()[:120] for side in (old, now))

@@ -95,7 +95,9 @@ class Question(Struct, frozen=True, kw_only=True):
             "preflight",
             "explain",
         }
-        return {name: value for name, value in msgspec.to_builtins(self).items() if name not in aside}
+        # As it reads back from a file: lists where there were tuples.
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return {name: value for name, value in plain.items() if name not in aside}
 
 
 class _Stopping:
@@ -179,7 +181,10 @@ class Session:
 
     def installer(self, interpreter: Interpreter) -> tuple[Installer, Pip | None]:
         """What installs, and the pip that can ask an index."""
-        found = choose(self.question.installer, interpreter, self.question.sources, self.environment, self.stop)
+        sources = msgspec.structs.replace(
+            self.question.sources, build=self.question.sources.build or self.question.build
+        )
+        found = choose(self.question.installer, interpreter, sources, self.environment, self.stop)
         self.note(
             f"installing with {found[0].name} {found[0].version}, for Python {interpreter.version} ({self.python})"
         )

@@ -17,7 +17,9 @@ __all__ = ["command"]
 
 @click.command(name="explain")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--budget", type=click.IntRange(min=0), metavar="N", help="Trials it may cost; what was run before is free")
+@click.option(
+    "--budget", type=click.IntRange(min=0), metavar="N", help="Trials it may cost; what was run before is free"
+)
 @click.option(
     "--reproducer",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -59,7 +61,9 @@ def command(
 def _hand_out(study: Study, path: Path) -> None:
     """Copy the run's reproducer. Raises `UsageError` where there is none, `StoreError` where it can't be written."""
     if study.reproducer is None:
-        raise UsageError(f"`{study.run_dir}` has no reproducer: its verdict is {study.verdict}, or the budget ended before")
+        raise UsageError(
+            f"`{study.run_dir}` has no reproducer: its verdict is {study.verdict}, or the budget ended before"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(study.run_dir) / study.reproducer.path, path)

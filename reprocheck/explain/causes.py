@@ -100,7 +100,9 @@ class _Search:
     def _search(self, pool: Sequence[Candidate], base: Side) -> tuple[Culprits[Candidate], set[Candidate]]:
         """Culprits among `pool`, given the other side's values on `base`'s order; and what could not be given."""
         pool, unfit = list(pool), set[Candidate]()
-        good, bad = (self.question.good, self.question.bad) if base == "good" else (self.question.bad, self.question.good)
+        good, bad = (
+            (self.question.good, self.question.bad) if base == "good" else (self.question.bad, self.question.good)
+        )
         while True:
             try:
                 found = find_culprits(
@@ -183,7 +185,7 @@ class _Search:
         return found
 
     def _both_ways(self, sets: Sequence[tuple[Candidate, ...]], pool: Sequence[Candidate]) -> None:
-        """Confirm the sets: undone in the bad order, each gives the good outcome, with what followed from it if need be.
+        """Confirm the sets: each, undone in the bad order, gives the good outcome, maybe with what followed from it.
 
         Sets of which one is as good as another have to be undone together.
         """
@@ -290,7 +292,7 @@ class _Search:
     def _line(self, member: Candidate, origin: Origin | None) -> Origin | None:
         """Who did it, with the line, from trials that watch the key during the imports."""
         pair = self.question.pair
-        records = {side: [pair.side(side).record] for side in SIDES}
+        records: dict[str, list[Record]] = {side: [pair.side(side).record] for side in SIDES}
         try:
             (told,) = attribute(member.differences[:1], records, self.asker.runner)
         except BudgetSpentError:

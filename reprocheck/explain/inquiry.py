@@ -209,9 +209,7 @@ class _Inquiry:
             differences=self._with_events(differences(*records), {"good": good_label, "bad": bad_label}),
         )
 
-    def _with_events(
-        self, found: Sequence[StateDifference], labels: Mapping[str, str]
-    ) -> tuple[StateDifference, ...]:
+    def _with_events(self, found: Sequence[StateDifference], labels: Mapping[str, str]) -> tuple[StateDifference, ...]:
         """The differences with the events that are known from the study's own."""
         known = {
             (item.key, change.group, str(change.value)): change.event
@@ -257,7 +255,9 @@ def _firsts(ordering: Ordering, question: Question, orders: Sequence[Order]) -> 
     found: list[tuple[bool, str]] = []
     swap = ordering.swaps[0]
     for name in dict.fromkeys((*question.pair.trial("good").order, *swap.before)):
-        labels = {ordering.rules.predict(order) for order in orders if order[:1] == (name,)} if ordering.rules else set()
+        labels = (
+            {ordering.rules.predict(order) for order in orders if order[:1] == (name,)} if ordering.rules else set()
+        )
         if len(labels) == 1:
             found.append((question.good not in labels, name))
     return [name for _, name in sorted(found, key=lambda item: item[0])]

@@ -1,8 +1,8 @@
 """What an outcome is called: the group's letter, with equal failures, tolerances and noise taken into account.
 
-A study's groups are the vocabulary. Groups that are one thing to an explanation share a label: failures that differ only
-in the place of the failing subject ("2nd of 3"), groups that agree within the tolerance asked for, and groups that one
-order gives side by side, because identical runs differ.
+A study's groups are the vocabulary. Groups that are one thing to an explanation share a label: failures that differ
+only in the place of the failing subject ("2nd of 3"), groups that agree within the tolerance asked for, and groups
+that one order gives side by side, because identical runs differ.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ class _Agreement:
             from reprocheck.compare.arrays import compare
             from reprocheck.compare.source import Source
 
-            sources = (Source.from_object(self._objects.path(item.digest)) for item in (left, right))
-            self._known[key] = compare(*sources, tolerance).within
+            one, other = (Source.from_object(self._objects.path(item.digest)) for item in (left, right))
+            self._known[key] = compare(one, other, tolerance).within
         return self._known[key]
 
 
@@ -164,4 +164,3 @@ def _key(record: Record, patterns: Sequence[str]) -> object:
     """As `outcome_key`, with a failure's place in the order left out: fewer subjects move it, and it is the same."""
     key = outcome_key(record, patterns)
     return re.sub(r" \(\d+ of \d+\)", "", key) if isinstance(key, str) else key
-

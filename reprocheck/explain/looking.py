@@ -53,9 +53,7 @@ def unknown_cause(question: Question, asker: Asker, tried: Sequence[str]) -> Cau
     if points is None:
         return None
     first, second = points
-    state = (
-        "none of the state differences that can be changed explains it" if tried else "no captured state differs"
-    )
+    state = "none of the state differences that can be changed explains it" if tried else "no captured state differs"
     text = f"{state}; the outcome changes with whether {first.text()} runs before or after {second.text()}"
     good, bad = question.pair.trial("good").order, question.pair.trial("bad").order
     return Cause(

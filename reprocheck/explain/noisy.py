@@ -96,7 +96,7 @@ def _pins(study: Study, records: Sequence[Record]) -> list[Pin]:
             kind="system entropy",
             text="`os.urandom` replaced by a fixed sequence",
             actions=_action(do="entropy", at="t0"),
-            advice="give a seed to what draws from the system's entropy: `numpy.random.default_rng(0)`, `random.Random(0)`",
+            advice="give a seed to what draws from the system's entropy, e.g. `numpy.random.default_rng(0)`",
         ),
         Pin(
             key="process.threads",
@@ -118,14 +118,16 @@ def _pins(study: Study, records: Sequence[Record]) -> list[Pin]:
             kind="addresses",
             text="address randomisation off",
             actions=_action(do="address", at="t0"),
-            advice="do not let `id()`, default hashes or the alignment of memory decide anything; `setarch -R` fixes addresses",
+            advice="let neither `id()` nor default hashes decide anything; `setarch -R` fixes addresses",
             snippets=(("shell", "setarch -R python …"),),
         ),
     ]
 
 
 def _varies(records: Sequence[Record], key: str) -> bool:
-    values = {str(Views(record).value(WORKLOAD, key)) for record in records if record.trial.capture and record.snapshots}
+    values = {
+        str(Views(record).value(WORKLOAD, key)) for record in records if record.trial.capture and record.snapshots
+    }
     return len(values) > 1
 
 
@@ -180,7 +182,9 @@ def find_noise(study: Study, records: Sequence[Record], asker: Asker) -> tuple[l
         pass
     count = len(set(outcomes[order]))
     differ = f"identical runs of `{','.join(order)}` differ ({count} outcomes in {len(outcomes[order])} runs)"
-    says = [f"{' and '.join(pin.text for pin in chosen)}: {'agree' if ok else 'differ'}" for chosen, ok in tried.items()]
+    says = [
+        f"{' and '.join(pin.text for pin in chosen)}: {'agree' if ok else 'differ'}" for chosen, ok in tried.items()
+    ]
     spent = asker.spent - before
     if not culprits:
         text = f"{differ}, and with every pin that was tried"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,22 +40,18 @@ def find_rule(study: Study, records: Sequence[Record], asker: Asker) -> Ordering
     swaps: list[Swap] = []
     context: tuple[str, ...] = ()
     held: list[Order] = []
-    try:
-        swaps = _swaps(known, seen, asker)
+    with contextlib.suppress(BudgetSpentError):
+        swaps = _swaps(known, seen)
         if swaps and len(study.subjects) > 2:
             context = context_of(swaps[0], lambda order: seen.label(order, presence=len(order) < len(study.subjects)))
-    except BudgetSpentError:
-        pass
     reference = known[arms[0].order]
     pair = swaps[0].pair if swaps else None
     learned = dict(seen.effective) | {seen.as_loaded(order): label for order, label in known.items()}
-    try:
+    with contextlib.suppress(BudgetSpentError):
         held = _held_back(study.subjects, learned, seen, pair, reference)
-    except BudgetSpentError:
-        pass
     learned |= seen.effective
     best = fit(learned, pair=pair, rest=reference)[0]
-    rule = _rule(study, best, learned, swaps, context, held, asker)
+    rule = _rule(best, learned, swaps, context, held, asker)
     return Ordering(rule=rule, rules=best, swaps=tuple(swaps))
 
 
@@ -75,7 +72,7 @@ def find_presence(study: Study, asker: Asker) -> Ordering:
     right = sum((set(subjects) <= set(order)) == (outcome(order) == everything) for order in arms)
     without = tuple(name for name in study.subjects if name not in subjects)
     rule = Rule(
-        sentence=f"merely importing {names} changes the result; {place} ({right} of {len(arms)} selections of subjects)",
+        sentence=f"merely importing {names} changes the result; {place} ({right} of {len(arms)} selections)",
         kind="presence",
         swap=(without, (*without, *subjects)),
         context=subjects,
@@ -120,9 +117,8 @@ def _known(arms: Sequence[Arm], records: Sequence[Record], asker: Asker) -> dict
     return {order: label for order, label in found.items() if label is not None}
 
 
-def _swaps(known: Mapping[Order, Label], seen: _Seen, asker: Asker) -> list[Swap]:
+def _swaps(known: Mapping[Order, Label], seen: _Seen) -> list[Swap]:
     """Swaps between groups, nearest pairs first, until every group is one side of a swap."""
-    del asker
     swaps: list[Swap] = []
     reached: set[Label] = set()
     learned = dict(known)
@@ -167,7 +163,6 @@ def _held_back(
 
 
 def _rule(
-    study: Study,
     best: RuleList,
     learned: Mapping[Order, Label],
     swaps: Sequence[Swap],
@@ -191,8 +186,9 @@ def _rule(
         sentence = f"{what} follow no simple rule; the best short one is: {text} ({count})"
     if context:
         needed = ", ".join(f"`{name}`" for name in context)
-        sentence += f"; swapping `{swaps[0].pair[0]}` and `{swaps[0].pair[1]}` matters only when {needed} is imported, too"
-    del study
+        sentence += (
+            f"; swapping `{swaps[0].pair[0]}` and `{swaps[0].pair[1]}` matters only when {needed} is imported, too"
+        )
     return Rule(
         sentence=sentence,
         kind="order" if right == total else "list",

@@ -72,7 +72,9 @@ def find_remedy(orders: Sequence[Order], proposed: Sequence[Proposal], asker: As
         failed.append(proposal.text)
     if not failed:
         return None
-    return Remedy(text="nothing that was tried makes all orders agree", agrees=False, orders=len(orders), failed=tuple(failed))
+    return Remedy(
+        text="nothing that was tried makes all orders agree", agrees=False, orders=len(orders), failed=tuple(failed)
+    )
 
 
 def _outcomes(orders: Sequence[Order], proposal: Proposal, asker: Asker, repeats: int) -> tuple[set[str], int]:
@@ -88,9 +90,7 @@ def _outcomes(orders: Sequence[Order], proposal: Proposal, asker: Asker, repeats
     return labels, len(again)
 
 
-def proposals(
-    question: Question, findings: Findings, *, first: Sequence[str] = ()
-) -> list[Proposal]:
+def proposals(question: Question, findings: Findings, *, first: Sequence[str] = ()) -> list[Proposal]:
     """What could help, the smallest change first: a variable, a call after the imports, an import, a preload.
 
     `first` are subjects that give the good outcome by being imported first, the most promising in front.
@@ -166,7 +166,7 @@ def _meant(name: str, question: Question) -> Iterator[int]:
         return
     values = question.pair.good.values(WORKLOAD)
     for key, value in values.items():
-        counts = key in ("torch.threads.intra",) or key.endswith((".max_threads", ".threads"))
+        counts = key == "torch.threads.intra" or key.endswith((".max_threads", ".threads"))
         if counts and isinstance(value, int) and value > 0:
             yield value
             return
@@ -264,7 +264,9 @@ def _unpatch(key: str) -> Proposal:
         text=f"put the original `{namespace}.{name}` back after the imports",
         kind="after imports",
         actions=({**what, "at": "t0", "mode": "remember"}, {**what, "at": "t2", "mode": "original"}),
-        snippets=_after_imports(f"{namespace}.{name} = original_{name}  # kept before the package that replaces it is imported"),
+        snippets=_after_imports(
+            f"{namespace}.{name} = original_{name}  # kept before the package that replaces it is imported"
+        ),
     )
 
 

@@ -85,7 +85,9 @@ def _run(path: Path, job: Job) -> tuple[int, str]:
         done: subprocess.CompletedProcess[Any] = subprocess.run(
             [job.python, str(path)],
             cwd=job.cwd,
-            env={**environment, "PYTHONDONTWRITEBYTECODE": "1"} if "PYTHONDONTWRITEBYTECODE" in os.environ else environment,
+            env={**environment, "PYTHONDONTWRITEBYTECODE": "1"}
+            if "PYTHONDONTWRITEBYTECODE" in os.environ
+            else environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -128,7 +128,8 @@ def _hints(pool: Sequence[T], first: int, together: str, bad: str, asked: _Asked
 
 
 # What to expect of a pool: at the start something, but not for sure; nothing more when the bad outcome is reproduced
-# already; more for sure when only a part of it is. Expecting something, so many prefixes may fail before the whole is asked.
+# already; more for sure when only a part of it is. Expecting something, so many prefixes may fail before the whole is
+# asked.
 PATIENCE = 2
 _EXPECT = {None: "something", True: "nothing", False: "more"}
 

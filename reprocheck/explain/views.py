@@ -114,7 +114,7 @@ class Views:
 
 
 def differences(good: Sequence[Record], bad: Sequence[Record]) -> tuple[StateDifference, ...]:
-    """Keys that are constant in each of two orders and differ between them, before the workload or as an import saw them.
+    """Keys that are constant in each of two orders and differ between them, for the workload or for an import.
 
     The two groups are called `good` and `bad`. A key that differs at several moments is listed once, at the workload
     if it differs there. What differs for an import only because a library is not loaded yet is left out.

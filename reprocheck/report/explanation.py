@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from reprocheck.model import Cause, Remedy, Study
 
@@ -15,7 +15,7 @@ KNOWN_VALUE = 80
 
 
 def explanation(study: Study) -> list[tuple[str, str]]:
-    """(`rule` | `cause` | `shown` | `follows` | `remedy` | `paste` | `reproducer` | `budget`, its text), in reading order.
+    """(what it is, its text) in reading order: `rule`, `cause`, `shown`, `follows`, `remedy`, then what to paste.
 
     Empty for a study that was not explained.
     """
@@ -38,11 +38,8 @@ def _lines(study: Study) -> Iterator[tuple[str, str]]:
     if study.reproducer is not None:
         yield "reproducer", study.reproducer.text
     if study.budget is not None and not study.budget.complete:
-        yield (
-            "budget",
-            f"the budget of {study.budget.limit} trials ended the search; go on with "
-            f"`reprocheck explain {_run(study)} --budget {2 * max(study.budget.limit, 1)}`",
-        )
+        more = f"reprocheck explain {_run(study)} --budget {2 * max(study.budget.limit, 1)}"
+        yield "budget", f"the budget of {study.budget.limit} trials ended the search; go on with `{more}`"
 
 
 def _cause(cause: Cause) -> str:
@@ -74,8 +71,11 @@ def _short(file: str) -> str:
     for root in ("/site-packages/", "/dist-packages/"):
         if root in file:
             return file.rpartition(root)[2]
-    here = os.getcwd() + os.sep
-    return file[len(here) :] if file.startswith(here) else file
+    return _relative(file)
+
+
+def _relative(path: str) -> str:
+    return path.removeprefix(f"{Path.cwd()}/")
 
 
 def _value(value: object) -> str:
@@ -100,5 +100,4 @@ def _remedy(remedy: Remedy) -> Iterator[tuple[str, str]]:
 
 
 def _run(study: Study) -> str:
-    here = os.getcwd() + os.sep
-    return study.run_dir[len(here) :] if study.run_dir.startswith(here) else study.run_dir
+    return _relative(study.run_dir)

@@ -75,9 +75,10 @@ _ABSOLUTE = re.compile(r"(?<!\w)(?<!\.\.)(?<!…)/(?:[^\s/'\"`:;,()\[\]{}<>|=]+/
 _RELATIVE = re.compile(
     r"(?<![\w…/.-])(?:\.{1,2}/|[\w.@+-]+/)+([\w.@+-]+\.(?:py|pyx|toml|cfg|ini|ipynb|json|npz|npy|so))\b"
 )
+_WHOLE = re.compile(r"/[^\n:,'\"`]*")
 _ROOT = "\ue000"
 """Stands for a folder that was cut off, until the path it begins is shortened."""
-_PUBLIC_TAIL = re.compile(r"/(?:site-packages|dist-packages|lib-dynload|lib/python3\.\d+)/")
+_PUBLIC_TAIL = re.compile(r".*/(?:site-packages|dist-packages|lib-dynload)/|.*/lib/python3\.\d+/")
 
 
 def keeps_value(variable: str) -> bool:
@@ -141,8 +142,10 @@ class Redaction:
             text = text.replace(value, HIDDEN)
         for root in self._roots:
             text = text.replace(root, f"/{_ROOT}")
-        text = _ABSOLUTE.sub(self._path, text.replace("file://", ""))
-        text = _RELATIVE.sub(lambda found: self._file(found[1]), text).replace(_ROOT, "…")
+        text = text.replace("file://", "")
+        # A text that is nothing but a path may have spaces in it.
+        text = _WHOLE.sub(self._path, text) if _WHOLE.fullmatch(text) else _ABSOLUTE.sub(self._path, text)
+        text = _RELATIVE.sub(self._relative, text).replace(_ROOT, "…")
         if self._hash and ".so" in text:
             text = _LIBRARY.sub(lambda found: self._library(found[0]), text)
         if self._pattern is not None:
@@ -153,11 +156,15 @@ class Redaction:
         path = found[0]
         if path in ("/", "//"):
             return path
-        tail = _PUBLIC_TAIL.split(path)[-1] if _PUBLIC_TAIL.search(path) else ""
+        public = _PUBLIC_TAIL.match(path)
+        tail = path[public.end() :] if public else ""
         if tail and (not self._hash or tail.partition("/")[0].removesuffix(".py") in _PUBLIC):
             return f"…/{tail}"
         name = path.rstrip("/").rpartition("/")[2]
         return f"…/{self._file(name)}" if name != _ROOT else "…"
+
+    def _relative(self, found: re.Match[str]) -> str:
+        return found[0] if found[0].partition("/")[0] in _PUBLIC else self._file(found[1])
 
     def _file(self, name: str) -> str:
         """The name of a file: libraries keep theirs, other files are hashed if names are."""

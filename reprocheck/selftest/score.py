@@ -73,7 +73,10 @@ def judge_case(fault: Fault, study: Study, folder: Path, trials: int, seconds: f
     places = [
         (str(Path(cause.event.file).relative_to(folder)), cause.event.line)
         for cause in study.causes
-        if cause.event is not None and cause.event.file and cause.event.line and Path(cause.event.file).is_relative_to(folder)
+        if cause.event is not None
+        and cause.event.file
+        and cause.event.line
+        and Path(cause.event.file).is_relative_to(folder)
     ]
     pair = study.rule.pair if study.rule is not None else None
     return Case(

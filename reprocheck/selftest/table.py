@@ -41,8 +41,8 @@ def lines(result: SelfTest) -> Iterator[str]:
     yield ""
     faults = sum(case.count != "none" for case in result.cases)
     yield (
-        f"{faults} faults and {len(result.cases) - faults} innocent cases: {result.found} of {result.planted} verdicts and "
-        f"causes found (recall {result.recall:.1%}, precision {result.precision:.1%}), {result.trials} trials, "
+        f"{faults} faults and {len(result.cases) - faults} innocent cases: {result.found} of {result.planted} verdicts "
+        f"and causes found (recall {result.recall:.1%}, precision {result.precision:.1%}), {result.trials} trials, "
         f"{result.seconds:.0f} s"
     )
     for item in result.not_checked:

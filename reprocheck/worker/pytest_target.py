@@ -9,6 +9,7 @@ text and recorded values are outputs, called `NODEID :: NAME`; no test's failure
 """
 
 import importlib
+import importlib.machinery
 import os
 import re
 import sys
@@ -95,11 +96,28 @@ def load(job, sink, lines):
     target = job["target"]
     node = target["path"] + "::" + target["name"] if target["name"] else None
     plugin = _decorated(pytest)(pytest, job["folder"], node, sink, lines)
+    stand_in = sys.modules["reprocheck"]
+    _open_to_the_real(stand_in)
     # Whoever imports the real plugin (an entry point, `-p`, a conftest) gets this one.
     sys.modules["reprocheck.pytest_plugin"] = plugin
-    sys.modules["reprocheck"].pytest_plugin = plugin
+    stand_in.pytest_plugin = plugin
     arguments = ["-p", "no:reprocheck", *_cache_elsewhere(job["folder"], target["args"]), *target["args"]]
     return lambda: (plugin.run(arguments), False)
+
+
+def _open_to_the_real(stand_in):
+    """Where reprocheck is installed, let test files import its modules; `record` stays the trial's."""
+    spec = importlib.machinery.PathFinder.find_spec("reprocheck")
+    if spec is None or not spec.submodule_search_locations:
+        return
+    stand_in.__path__ = list(spec.submodule_search_locations)
+    try:
+        errors = importlib.import_module("reprocheck.errors")
+    except Exception:  # another Python than it is written for
+        stand_in.__path__ = []
+        return
+    for name in ("DivergenceError", "HarnessError", "ReprocheckError", "UsageError"):
+        setattr(stand_in, name, getattr(errors, name, getattr(stand_in, name)))
 
 
 def _cache_elsewhere(folder, arguments):

@@ -32,7 +32,7 @@ def test_a_setter_call(lab: Lab, line: str, key: str) -> None:
         a="",
         work="def run(): return 1.0",
     )
-    study = lab.check()
+    study = lab.check(explain=True)
 
     found = [item.key for item in study.hazards]
     assert study.verdict == "identical"
@@ -47,7 +47,7 @@ def test_an_environment_write_needs_no_blame_trial(lab: Lab) -> None:
         b="import os, sys\nif 'a' in sys.modules: os.environ['OMP_NUM_THREADS'] = '1'",
         work="def run(): return 1.0",
     )
-    study = lab.check()
+    study = lab.check(explain=True)
 
     event = blamed(study, "environ.python.OMP_NUM_THREADS")
     assert (Path(event.file or "").name, event.line) == ("b.py", 2)

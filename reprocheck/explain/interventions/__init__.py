@@ -1,4 +1,4 @@
-"""Interventions: one small class per kind of state that can be changed on purpose, and what they make of differences."""
+"""Interventions: one small class for each kind of state that can be changed, and what they make of differences."""
 
 from __future__ import annotations
 

@@ -13,7 +13,19 @@ from reprocheck.explain.keys import comparable
 from reprocheck.explain.views import ABSENT, WORKLOAD, Views, has_value
 from reprocheck.model import Origin, Record, StateDifference, Trial
 
-__all__ = ["SIDES", "Candidate", "Course", "Intervention", "Pair", "Side", "Step", "course", "moment_of", "told", "with_actions"]
+__all__ = [
+    "SIDES",
+    "Candidate",
+    "Course",
+    "Intervention",
+    "Pair",
+    "Side",
+    "Step",
+    "course",
+    "moment_of",
+    "told",
+    "with_actions",
+]
 
 Side = Literal["good", "bad"]
 SIDES: tuple[Side, Side] = ("good", "bad")
@@ -86,12 +98,12 @@ class Intervention(ABC):
         found = []
         for difference in differences:
             if cls.applies_to(difference):
-                candidate = cls(difference.key)._candidate((difference,), pair)
+                candidate = cls(difference.key).candidate((difference,), pair)
                 if candidate is not None:
                     found.append(candidate)
         return found
 
-    def _candidate(self, differences: Sequence[StateDifference], pair: Pair) -> Candidate | None:
+    def candidate(self, differences: Sequence[StateDifference], pair: Pair) -> Candidate | None:
         """A candidate that imposes the course of its differences' keys; None where there is nothing to impose."""
         keys = tuple(item.key for item in differences)
         values = {
@@ -164,7 +176,6 @@ class Candidate:
         change = next((c for c in self.differences[0].changes if c.group == side), None)
         return None if change is None else change.value
 
-
     def at_workload(self) -> Candidate:
         """The candidate without what its courses do before the workload; itself where it does nothing else."""
         values = dict(self.values)
@@ -196,7 +207,7 @@ def course(source: Views, own: Views, keys: Sequence[str], *, absent: bool) -> C
     Starts at the first moment at which the two differ. A value that is `absent` is left out unless it can be set. None
     of it is of use when the value of a moment that differs is not kept: then the course is empty.
     """
-    found = []
+    found: list[Step] = []
     for moment in own.moments:
         if moment not in source.moments:
             continue
@@ -238,7 +249,11 @@ def _when(moments: Sequence[str]) -> str:
         "before the workload" if moment == WORKLOAD else f"when `{moment.removeprefix('before:')}` is imported"
         for moment in moments
     ]
-    return words[0] if len(words) == 1 else f"from {words[0].removeprefix('when ')} on".replace(" is imported", "'s import")
+    return (
+        words[0]
+        if len(words) == 1
+        else f"from {words[0].removeprefix('when ')} on".replace(" is imported", "'s import")
+    )
 
 
 def with_actions(trial: Trial, actions: Sequence[dict[str, Any]]) -> Trial:

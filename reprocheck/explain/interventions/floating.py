@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import SIDES, Candidate, Course, Intervention, Pair, Side, moment_of, told, with_actions
+from reprocheck.explain.interventions.base import (
+    SIDES,
+    Candidate,
+    Course,
+    Intervention,
+    Pair,
+    Side,
+    moment_of,
+    told,
+    with_actions,
+)
 from reprocheck.model import StateDifference, Trial
 
 __all__ = ["FloatingPoint", "WorkerFloatingPoint"]
@@ -28,7 +38,7 @@ class FloatingPoint(Intervention):
     def propose(cls, differences: Sequence[StateDifference], pair: Pair) -> list[Candidate]:
         """One candidate for all three: they are one register, and are set together."""
         own = sorted((item for item in differences if cls.applies_to(item)), key=lambda item: _KEYS.index(item.key))
-        candidate = cls(own[0].key)._candidate(own, pair) if own else None
+        candidate = cls(own[0].key).candidate(own, pair) if own else None
         return [candidate] if candidate else []
 
     def apply(self, trial: Trial, value: Course) -> Trial:

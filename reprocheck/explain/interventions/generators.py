@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from reprocheck.explain.interventions.base import Candidate, Course, Intervention, Pair, Side, moment_of, told, with_actions
+from reprocheck.explain.interventions.base import (
+    Candidate,
+    Course,
+    Intervention,
+    Pair,
+    Side,
+    moment_of,
+    told,
+    with_actions,
+)
 from reprocheck.model import Record, StateDifference, Trial
 
 __all__ = ["Generator"]

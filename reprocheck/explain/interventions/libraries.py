@@ -119,7 +119,7 @@ def _loader(pair: Pair, values: Mapping[Side, Loads]) -> Origin | None:
     """Who loaded what the bad order computes with: the event of the first such file that has a line, there or here."""
     for side in ("bad", "good"):
         paths = {path for path, _ in values[side]}
-        for event in pair.side(side).record.events:  # type: ignore[arg-type]
+        for event in pair.side(side).record.events:
             if event.kind in ("library", "dlopen") and normpath(event.name) in paths and event.file:
                 by = event.phase.removeprefix("t1:") if event.phase.startswith("t1:") else None
                 return Origin(by=by, file=event.file, line=event.line)

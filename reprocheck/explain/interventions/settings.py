@@ -1,4 +1,4 @@
-"""Settings of torch, cupy, numpy and the interpreter that have a setter: precision, dtype, errstate, locale, affinity, …"""
+"""Settings of torch, cupy, numpy and the interpreter that have a setter: precision, dtype, errstate, locale."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ SETTABLE = (
     *("process.int_max_str_digits", "process.locale.*", "process.nice", "process.path", "process.recursion_limit"),
     *("process.start_method", "process.switch_interval", "process.umask", "process.warnings.filters"),
 )
-NOT_SETTABLE = ("torch.mode.function_modes", "torch.mode.dispatch_modes", "torch.mode.inference", "torch.inductor", "torch.dynamo")
+NOT_SETTABLE = (
+    "torch.mode.function_modes",
+    "torch.mode.dispatch_modes",
+    "torch.mode.inference",
+    "torch.inductor",
+    "torch.dynamo",
+)
 
 
 class Setting(Intervention):

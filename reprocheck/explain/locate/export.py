@@ -33,10 +33,14 @@ def export_traces(folder: Path, orders: tuple[tuple[str, ...], ...], traces: Seq
                 if kind not in trace.modes:
                     continue
                 path = folder / f"{name}.{kind}.tsv"
-                path.write_text("".join("\t".join(map(_cell, row)) + "\n" for row in (columns, *rows)), encoding="utf-8")
+                path.write_text(
+                    "".join("\t".join(map(_cell, row)) + "\n" for row in (columns, *rows)), encoding="utf-8"
+                )
                 written.append(path)
     except OSError as error:
-        raise UsageError(f"--trace-export `{folder}` can't be written: {error.strerror}; name another folder") from error
+        raise UsageError(
+            f"--trace-export `{folder}` can't be written: {error.strerror}; name another folder"
+        ) from error
     return written
 
 

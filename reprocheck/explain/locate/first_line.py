@@ -25,9 +25,7 @@ class Line(Struct, frozen=True, kw_only=True):
     """Of the first order."""
 
 
-def find_first_line(
-    a: Trace, b: Trace, noisy: frozenset[tuple[object, ...]] = frozenset()
-) -> Line | None:
+def find_first_line(a: Trace, b: Trace, noisy: frozenset[tuple[object, ...]] = frozenset()) -> Line | None:
     """The first step with a variable that differs, or the first at which other lines ran; None if there is none.
 
     `noisy` holds (step key, variable) pairs that differ between identical runs and are no evidence.

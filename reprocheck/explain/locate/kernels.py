@@ -11,7 +11,7 @@ from reprocheck.explain.locate.reading import Operator, Trace
 from reprocheck.explain.locate.telling import shown_file
 from reprocheck.explain.locate.verbose import Reader
 from reprocheck.headline import order_text
-from reprocheck.model import KernelDifference
+from reprocheck.model import KernelDifference, Record
 
 __all__ = ["VERBOSE", "kernel_differences", "kernels_of"]
 
@@ -33,10 +33,8 @@ def kernel_differences(
         message = failed.failure.message if failed.failure is not None else "no reason given"
         notes.append(f"the trials that list kernels failed: {message}")
         return ()
-    for record in records:
-        untraced = {outcome_key(other, passes.context.outputs) for other in passes.untraced(record.trial.order)}
-        if untraced and outcome_key(record, passes.context.outputs) not in untraced:
-            notes.append(f"listing kernels changes the outputs of `{order_text(record.trial.order)}`")
+    if any(_changed(record, passes) for record in records):
+        notes.append("listing kernels changes outputs")
     a, b = (passes.trace_of(record) for record in records)
     kernels = (kernels_of(a), kernels_of(b))
     if not any(kernels):
@@ -64,13 +62,19 @@ def kernels_of(trace: Trace) -> dict[int, tuple[str, ...]]:
     return found
 
 
+def _changed(record: Record, passes: Passes) -> bool:
+    patterns = passes.context.outputs
+    untraced = {outcome_key(other, patterns) for other in passes.untraced(record.trial.order)}
+    return outcome_key(record, patterns) not in untraced
+
+
 def _difference(
     item: Operator, ran: tuple[tuple[str, ...], tuple[str, ...]], orders: tuple[Order, Order], root: str | None
 ) -> KernelDifference:
     place = item.place
     where = f" at {shown_file(place.file, root)}:{place.line}" if place else ""
     where += f" in `{item.module}`" if item.module else ""
-    sides = [f"`{order_text(order)}` ran {_shown(kernels)}" for order, kernels in zip(orders, ran, strict=True)]
+    sides = [f"`{order_text(order)}` ran {text}" for order, text in zip(orders, _sides(ran), strict=True)]
     return KernelDifference(
         operator=item.name,
         index=item.number,
@@ -80,6 +84,25 @@ def _difference(
         kernels=ran,
         text=f"`{item.name}`{where}: {'; '.join(sides)}",
     )
+
+
+def _sides(ran: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[str, str]:
+    """Both sides in short: library, version and routines; in full where they differ only in the details."""
+    short = (_short(ran[0]), _short(ran[1]))
+    return short if short[0] != short[1] else (_shown(ran[0]), _shown(ran[1]))
+
+
+def _short(kernels: Sequence[str]) -> str:
+    by_library: dict[str, dict[str, None]] = {}
+    for kernel in kernels:
+        library, colon, rest = kernel.partition(": ")
+        if not colon:
+            by_library.setdefault(kernel, {})
+            continue
+        # MKL's routine stands before its arguments; oneDNN's kind and implementation are the second and third field.
+        name = ",".join(rest.split(",")[1:3]) if library.startswith("oneDNN") else rest.partition("(")[0]
+        by_library.setdefault(library, {})[f"`{name}`"] = None
+    return _shown([f"{library} {', '.join(names)}".rstrip() for library, names in by_library.items()])
 
 
 def _shown(kernels: Sequence[str]) -> str:

@@ -41,11 +41,16 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 def find_origin(sequences: Sequences) -> Found | None:
-    """Where the sequences part; None if every aligned operator agrees and what is not aligned changed nothing."""
+    """Where the sequences part; None if nothing differs.
+
+    What ran in one order only is the place if a later difference comes from it, or if nothing after it differs.
+    """
     makers = _Makers()
     steps = sequences.steps
+    gaps: list[Gap] = []
     for at, step in enumerate(steps):
         if isinstance(step, Gap):
+            gaps.append(step)
             for i in step.a:
                 makers.add(0, sequences.a[i], i, alone=True)
             for j in step.b:
@@ -59,7 +64,14 @@ def find_origin(sequences: Sequences) -> Found | None:
                 return msgspec.structs.replace(found, inherited=inherited, repeated=repeated)
         makers.add(0, a, step.a)
         makers.add(1, b, step.b)
-    return None
+    return next(filter(None, (_only(gap, sequences) for gap in gaps)), None)
+
+
+def _only(gap: Gap, sequences: Sequences) -> Found | None:
+    """The first operators of a gap that compute something and are no noise."""
+    a = next((i for i in gap.a if not sequences.a[i].view and i not in sequences.noisy[0]), None)
+    b = next((j for j in gap.b if not sequences.b[j].view and j not in sequences.noisy[1]), None)
+    return None if a is None and b is None else Found(kind="replaced", a=a, b=b, side="out", slot=None)
 
 
 class _Makers:

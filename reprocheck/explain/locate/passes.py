@@ -111,7 +111,7 @@ class Passes:
         self.trials = 0
 
     def run(self, modes: Sequence[str], *, exact: bool = False) -> Pass:
-        """Trace both orders in `modes`, with repeats. Nothing is remembered from one operator to the next if `exact`."""
+        """Trace both orders in `modes`, with repeats. `exact`: no digest is used for two operators."""
         request = _request(modes, exact=exact)
         noisy = self.orders[0] == self.orders[1]
         repeats = REPEATS_OF_NOISE if noisy else REPEATS
@@ -124,7 +124,9 @@ class Passes:
             return Pass((empty, empty), None, "failed", tuple(modes), message=reason)
         return self._noisy(records, modes) if noisy else self._judged(records, modes)
 
-    def keep(self, modes: Sequence[str], keep: tuple[Mapping[str, Any], Mapping[str, Any]], *, exact: bool) -> Kept | None:
+    def keep(
+        self, modes: Sequence[str], keep: tuple[Mapping[str, Any], Mapping[str, Any]], *, exact: bool
+    ) -> Kept | None:
         """One more run of each order that keeps values in full; None if one of them failed."""
         trials = []
         for index, (order, wanted) in enumerate(zip(self.orders, keep, strict=True)):

@@ -18,7 +18,9 @@ MAX_UNALIGNED = 50
 class Sequences:
     """The operators of two traces, aligned."""
 
-    def __init__(self, a: Trace, b: Trace, noisy: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())) -> None:
+    def __init__(
+        self, a: Trace, b: Trace, noisy: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+    ) -> None:
         """`noisy`: indexes of operators of either side that are no evidence."""
         self.a, self.b = a.operators, b.operators
         self.noisy = noisy

@@ -103,9 +103,7 @@ def origin_record(
     )
 
 
-def _kept_difference(
-    found: Found, a: Operator | None, b: Operator | None, kept: Kept
-) -> tuple[int, Difference] | None:
+def _kept_difference(found: Found, a: Operator | None, b: Operator | None, kept: Kept) -> tuple[int, Difference] | None:
     """(slot, difference) of the value to show: the one that is known to differ, else the first kept one that does."""
     if a is None or b is None:
         return None
@@ -126,6 +124,9 @@ def _sentence(
     name = f"`{item.name}`"
     first, second = order_text(orders[0]), order_text(orders[1])
     if found.kind == "replaced":
+        if a is not None and b is not None and a.name == b.name:
+            left, right = (", ".join(fact.text for fact in side.outputs) for side in (a, b))
+            return f"{name}{where} made {left} in `{first}` and {right} in `{second}`"
         if a is not None and b is not None:
             return f"the orders did not run the same operators: {name} was replaced by `{b.name}`{where}"
         return f"only `{first if a is not None else second}` ran {name}{where}"
@@ -139,8 +140,8 @@ def _sentence(
             return f"{name}{where} was called with other arguments"
         fact = item.inputs[found.slot]
         return (
-            f"input {found.slot} ({fact.text}) of {name}{where} differs already, and nothing traced had made it: it comes "
-            "from before the workload began, or from outside torch, numpy and cupy"
+            f"input {found.slot} ({fact.text}) of {name}{where} differs already, and nothing traced had made it: "
+            "it comes from before the workload began, or from outside torch, numpy and cupy"
         )
     text = f"{name}{where} is the first operator with equal inputs and unequal outputs"
     if found.moved:
@@ -184,4 +185,3 @@ def _lines(file: str) -> tuple[str, ...]:
         return tuple(Path(file).read_text(encoding="utf-8", errors="replace").splitlines())
     except OSError:
         return ()
-

@@ -13,8 +13,8 @@ __all__ = ["Reader"]
 
 _MKL_CALL = re.compile(r"MKL_VERBOSE (?P<routine>\w+)\((?P<arguments>[^)]*)\) \S+ (?P<settings>.*)")
 _MKL_HEAD = re.compile(
-    r"MKL_VERBOSE (?:Intel\(R\) )?(?:one)?MKL (?P<major>[\d.]+)(?: Update (?P<update>\d+))?.*?Product build (?P<build>\d+)"
-    r"(?:.* (?P<threads>\w+))?$"
+    r"MKL_VERBOSE (?:Intel\(R\) )?(?:one)?MKL (?P<major>[\d.]+)(?: Update (?P<update>\d+))?.*?"
+    r"Product build (?P<build>\d+)(?:.* (?P<threads>\w+))?$"
 )
 _ISA = re.compile(r"Advanced Vector Extensions \S+|AVX\S*|SSE\S*")
 _DNNL = re.compile(r"(?:onednn|dnnl)_verbose,(?:v1,)?(?:\d+\.\d+,)?(?P<rest>.*)")
@@ -47,13 +47,15 @@ class Reader:
             update = f".{head['update']}" if head["update"] else ""
             isa = _ISA.search(line)
             extra = [head["build"], *([isa[0]] if isa else []), *([head["threads"]] if head["threads"] else [])]
-            self._mkl = f"MKL {head['major'].removesuffix('.0') if update else head['major']}{update} ({', '.join(extra)})"
+            self._mkl = (
+                f"MKL {head['major'].removesuffix('.0') if update else head['major']}{update} ({', '.join(extra)})"
+            )
             return None
         dnnl = _DNNL.match(line)
         return self._primitive(dnnl["rest"]) if dnnl is not None else None
 
     def _primitive(self, text: str) -> str | None:
-        """oneDNN's line: `primitive,exec,ENGINE,KIND,IMPLEMENTATION,…,PROBLEM,TIME`, or information about itself."""
+        """OneDNN's line: `primitive,exec,ENGINE,KIND,IMPLEMENTATION,…,PROBLEM,TIME`, or information about itself."""
         fields = text.split(",")
         if fields[0] == "primitive":
             fields = fields[1:]

@@ -1,4 +1,4 @@
-"""Environment variables: set by one import, read by another or by the workload; and thread counts that follow from them."""
+"""Environment variables, set by one import, read by another or by the workload, and what follows from them."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ LIBRARIES = (
                 import build
                 needed = build.build("apart/libneeded.so.1", "double needed(void) { return 1.0; }",
                                      "-Wl,-soname,libneeded.so.1")
-                build.ctypes.CDLL(build.build("libuser.so", "double needed(void); double user(void) { return needed(); }",
-                                              needed))
+                source = "double needed(void); double user(void) { return needed(); }"
+                build.ctypes.CDLL(build.build("libuser.so", source, needed))
                 """,
             "work": """
                 def run():

@@ -126,7 +126,9 @@ OUTCOMES = (
         quick=True,
     ),
     _noise(
-        "the system's entropy", "process.entropy", "import os\n\n\ndef run():\n    return float(int.from_bytes(os.urandom(6), 'big'))\n"
+        "the system's entropy",
+        "process.entropy",
+        "import os\n\n\ndef run():\n    return float(int.from_bytes(os.urandom(6), 'big'))\n",
     ),
     _noise("the time", "process.clock", "import time\n\n\ndef run():\n    return time.time()\n", quick=True),
     _noise("an address", "process.addresses", "def run():\n    return float(id(object()))\n"),

@@ -63,7 +63,11 @@ SETTINGS = (
         "multiprocessing.get_start_method()",
     ),
     _both(
-        "garbage collection", "process.gc.threshold", "gc.set_threshold(50)", "gc.set_threshold(900)", "gc.get_threshold()[0]"
+        "garbage collection",
+        "process.gc.threshold",
+        "gc.set_threshold(50)",
+        "gc.set_threshold(900)",
+        "gc.get_threshold()[0]",
     ),
     _both(
         "recursion limit",
@@ -82,7 +86,11 @@ SETTINGS = (
     _both("working folder", "process.cwd", 'os.chdir("/")', 'os.chdir("/usr")', "os.getcwd()"),
     _both("file mode mask", "process.umask", "os.umask(0o077)", "os.umask(0o022)", "float(os.umask(0o022))"),
     _both(
-        "loader flags", "process.dlopen_flags", "sys.setdlopenflags(258)", "sys.setdlopenflags(2)", "sys.getdlopenflags()"
+        "loader flags",
+        "process.dlopen_flags",
+        "sys.setdlopenflags(258)",
+        "sys.setdlopenflags(2)",
+        "sys.getdlopenflags()",
     ),
     _both(
         "digits of integers",

@@ -1,9 +1,10 @@
 """Interventions: changes that a trial is asked to make to its own state, at a moment that is asked for.
 
-An action is a dict: `do` (the verb), `at` (`t0`, `before:MODULE`, `past:MODULE`, `after:SUBJECT`, `t2`, `workload`), `id` (whose it is,
-given back in the report), and what the verb needs. Every action leaves one line `action` in the record with `ok` (True, False,
-or None where there was nothing to change yet), and either what it found (`was`, `now`, …) or the `error`: an action that
-could not be carried out never fails the trial, because then its outcome would say nothing.
+An action is a dict: `do` (the verb), `at` (`t0`, `before:MODULE`, `past:MODULE`, `after:SUBJECT`, `t2`, `workload`),
+`id` (whose it is, given back in the report), and what the verb needs. Every action leaves one line `action` in the
+record with `ok` (True, False, or None where there was nothing to change yet), and either what it found (`was`, `now`)
+or the `error`: an action that could not be carried out never fails the trial, because then its outcome would say
+nothing.
 
 This module obeys the strict import rule. A verb's module is loaded when its first action is due.
 """

@@ -18,7 +18,7 @@ _ARM = {"nearest": 0, "up": 1, "down": 2, "zero": 3}
 
 
 def fp(action, _):
-    """Change `ftz`, `daz` and `rounding` as far as given, in this thread or (`where` = `workers`) in OpenMP's others."""
+    """Change `ftz`, `daz` and `rounding` as far as given, here or (`where` = `workers`) in OpenMP's other threads."""
     wanted = {key: action[key] for key in ("ftz", "daz", "rounding") if action.get(key) is not None}
     with elf.Memory() as memory:
         get, set_ = reader(memory), _writer(memory)
@@ -76,7 +76,7 @@ def _change(get, set_, wanted):
 
 
 def _workers(memory, get, set_, wanted):
-    """In every thread but the calling one, of every OpenMP runtime that is loaded; starts pools that aren't there yet."""
+    """In every thread but the calling one, of every OpenMP runtime that is loaded; this starts their pools."""
     done = {}
     for runtime in runtimes(memory, elf.objects(memory)):
         number = native.function(memory, runtime, "omp_get_thread_num", ctypes.c_int)

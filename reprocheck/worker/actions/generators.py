@@ -77,5 +77,5 @@ def _restore_torch(state):
 _GENERATORS = {
     "random": (_save_random, _restore_random, lambda number: _module("random").seed(number)),
     "numpy": (_save_numpy, _restore_numpy, lambda number: _numpy().seed(number % 2**32)),
-    "torch": (_save_torch, _restore_torch, lambda number: _module("torch").default_generator.manual_seed(number)),
+    "torch": (_save_torch, _restore_torch, lambda number: _module("torch").manual_seed(number)),
 }

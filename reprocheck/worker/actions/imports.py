@@ -1,7 +1,7 @@
 """The moments at which the import of any module begins and ends, nested ones included.
 
-Every module that is really loaded passes `importlib._bootstrap._load_unlocked`, in all supported versions. It is wrapped,
-which nobody sees in `sys.meta_path`; with no action that asks for such a moment it stays as it is.
+Every module that is really loaded passes `importlib._bootstrap._load_unlocked`, in all supported versions. It is
+wrapped, which nobody sees in `sys.meta_path`; with no action that asks for such a moment it stays as it is.
 """
 
 import sys

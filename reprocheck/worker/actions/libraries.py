@@ -11,7 +11,7 @@ _RTLD_NOW = 2
 
 
 def load(action, _):
-    """`dlopen` the file `path`, visible to all libraries loaded later (`everywhere`) or to those that need it by name."""
+    """`dlopen` the file `path`, visible to all libraries loaded later (`everywhere`) or to those that need its name."""
     path = action["path"]
     mode = (ctypes.RTLD_GLOBAL if action["everywhere"] else ctypes.RTLD_LOCAL) | _RTLD_NOW
     with elf.Memory() as memory:

@@ -27,7 +27,7 @@ def look(action, _):
 
 
 def watch(action, actions):
-    """`begin` to note the imports that begin and end; at the `end`, tell `[place, module, file]`, place as in moments."""
+    """`begin` to note the imports that begin and end; at the `end`, tell `[place, module, file]` of each."""
     kept = actions.kept_by("watch")
     if action["mode"] == "begin":
         kept["seen"] = []

@@ -11,7 +11,7 @@ _STEP_NS = 1_000
 
 
 def entropy(_, __):
-    """Make `os.urandom` (and so `secrets`, `uuid4`, numpy's unseeded generators) a fixed sequence, and seed `random`."""
+    """Make `os.urandom` (so `secrets`, `uuid4`, numpy's unseeded generators) a fixed sequence, and seed `random`."""
     import random
 
     state = {"count": 0}
@@ -29,7 +29,7 @@ def entropy(_, __):
 
 def clock(_, __):
     """Make the clocks of `time`, and what `datetime` shows of them, advance by 1 µs with every look."""
-    import datetime
+    import datetime as dt
     import time
 
     state = {"ns": 1_700_000_000_000_000_000}
@@ -42,20 +42,20 @@ def clock(_, __):
         setattr(time, name, lambda: now() / 1e9)
         setattr(time, name + "_ns", now)
 
-    class Fixed(datetime.datetime):
+    class Fixed(dt.datetime):
         @classmethod
         def now(cls, tz=None):
             return cls.fromtimestamp(now() / 1e9, tz)
 
         @classmethod
         def utcnow(cls):
-            return cls.fromtimestamp(now() / 1e9, datetime.timezone.utc).replace(tzinfo=None)
+            return cls.fromtimestamp(now() / 1e9, dt.timezone.utc).replace(tzinfo=None)
 
         @classmethod
         def today(cls):
             return cls.now()
 
-    datetime.datetime = Fixed
+    dt.datetime = Fixed
     return {}
 
 

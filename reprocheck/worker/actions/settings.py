@@ -216,10 +216,10 @@ def _filters(value):
 _PROCESS = {
     "affinity": lambda value: os.sched_setaffinity(0, _cpus(value)),
     "cwd": os.chdir,
-    "dlopen_flags": lambda value: sys.setdlopenflags(value),
+    "dlopen_flags": sys.setdlopenflags,
     "gc.enabled": lambda value: getattr(__import__("gc"), "enable" if value else "disable")(),
     "gc.threshold": lambda value: __import__("gc").set_threshold(*value),
-    "int_max_str_digits": lambda value: sys.set_int_max_str_digits(value),
+    "int_max_str_digits": getattr(sys, "set_int_max_str_digits", None),  # since 3.11
     "nice": lambda value: os.setpriority(os.PRIO_PROCESS, 0, value),
     "path": lambda value: sys.path.__setitem__(slice(None), value),
     "recursion_limit": sys.setrecursionlimit,

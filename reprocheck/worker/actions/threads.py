@@ -12,7 +12,7 @@ __all__ = ["threads"]
 
 
 def threads(action, _):
-    """Set `count` for `library`: `torch`, `torch.inter`, or `openmp`, `openblas`, `mkl` with `file`, a label as in snapshots."""
+    """Set `count` for `library`: `torch`, `torch.inter`, or `openmp`, `openblas`, `mkl` with `file` as in snapshots."""
     library, count = action["library"], action["count"]
     if library == "torch":
         sys.modules["torch"].set_num_threads(count)

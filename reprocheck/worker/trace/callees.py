@@ -18,7 +18,8 @@ def kind(own, function):
     """OWN, LIBRARY or OTHER for something that is called."""
     code = getattr(function, "__code__", None)
     if code is None and not isinstance(function, (types.BuiltinFunctionType, type)):
-        code = getattr(getattr(type(function), "__call__", None), "__code__", None)
+        # An object with a `__call__` of Python's.
+        code = getattr(getattr(type(function), "__call__", None), "__code__", None)  # noqa: B004 - its code is wanted
     if isinstance(code, types.CodeType):
         return own.kind(code) if _module(function) not in _NUMERIC else OTHER
     module = _module(function)
@@ -77,7 +78,7 @@ def is_state(value):
     return module is not None and (isinstance(value, module) or hasattr(value, "param_groups"))
 
 
-def generator_state(sink, owner):
+def generator_state(owner):
     """A digest of the random generator whose method is called, or None if it is none."""
     numpy = sys.modules.get("numpy")
     random = sys.modules.get("random")

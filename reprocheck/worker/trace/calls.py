@@ -2,8 +2,8 @@
 
 Records are those of `ops`, with names such as `numpy.linalg.solve`, `numpy.ndarray.sum`, `numpy @`, and functions of
 toolboxes under their own name. A call is recorded when arrays of numpy or cupy go in or come out, or when a number or a
-tensor comes out of somebody else's code; what is torch's alone is left to `ops`. Arguments that a call has changed count
-as outputs. Calls of the workload's own functions are not recorded: what happens inside them is.
+tensor comes out of somebody else's code; what is torch's alone is left to `ops`. Arguments that a call has changed
+count as outputs. Calls of the workload's own functions are not recorded: what happens inside them is.
 """
 
 import builtins
@@ -95,7 +95,7 @@ class CallTrace:
         if kind != OWN and owner is not None:
             if values.library(owner) in _ARRAYS:
                 self._add(call, owner)
-            call.random = callees.generator_state(self._sink, owner)
+            call.random = callees.generator_state(owner)
 
     def argument(self, frame, value, name):
         """One of the call's arguments is evaluated."""
@@ -134,7 +134,9 @@ class CallTrace:
         kind = callees.kind(self._own, call.callee)
         results = [leaf for _, leaf in values.leaves("", result)] if not callees.is_state(result) else []
         libraries = {values.library(value) for value in (*call.arrays, *call.fills, *results)}
-        foreign = kind == OTHER and bool(libraries & {"torch"} or any(type(item) in (float, complex) for item in results))
+        foreign = kind == OTHER and bool(
+            libraries & {"torch"} or any(type(item) in (float, complex) for item in results)
+        )
         if not libraries & set(_ARRAYS) and not foreign:
             return
         name = callees.name(call.callee)
@@ -225,7 +227,7 @@ def _hooks(trace):
 
     def stars(mapping):
         if not compiling():
-            for name in mapping.keys():
+            for name in mapping.keys():  # noqa: SIM118 - any mapping will do
                 trace.argument(here(1), mapping[name], name)
         return mapping
 

@@ -1,7 +1,7 @@
 """Regions compiled by `torch.compile`: one operator each, since what they fuse never passes the dispatcher.
 
-A region is caught where its code is called, forward and backward alike. Backends that run operators one by one (`eager`,
-`aot_eager`) have no such place: their operators are traced like any others.
+A region is caught where its code is called, forward and backward alike. Backends that run operators one by one
+(`eager`, `aot_eager`) have no such place: their operators are traced like any others.
 """
 
 import os

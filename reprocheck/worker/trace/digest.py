@@ -28,8 +28,8 @@ _MASK = (1 << 64) - 1
 _MULTIPLIERS = 1 << 40
 """Positions from here on give the blocks' multipliers; no array is that long."""
 
-_tables: dict = {}
-_heads: dict = {}
+_tables: dict[object, tuple[object, object]] = {}
+_heads: dict[tuple[str, tuple[int, ...]], int] = {}
 
 
 def tensor_digest(tensor):
@@ -53,7 +53,7 @@ def array_total(array):
 def dtype_name(value):
     """An array's dtype as torch and numpy both spell it: `float32`, `bfloat16`, `complex64`."""
     name = str(value.dtype)
-    return name[6:] if name.startswith("torch.") else name
+    return name.removeprefix("torch.")
 
 
 def finish(total, dtype, shape):

@@ -1,7 +1,7 @@
 """The line trace: after each executed line of the workload's own files, what its variables that changed now hold.
 
-A record is `{"k": "line", "s": site, "n": number, "call": number, "it": [[site of a loop, iteration], …], "r": {…},
-"v": {…}}`: `v` maps the variables that the statement set, or changed in place, to their facts afterwards; `r` those that
+A record is `{"k": "line", "s": site, "n": number, "call": number, "it": [[site of a loop, iteration], …],
+"r": {…}, "v": {…}}`: `v` maps the variables that the statement set, or changed in place, to their facts afterwards; `r` those that
 were met for the first time, to their facts before it ran. Loops are those around the statement, the callers' included,
 outermost first. A statement over several lines counts once, at its first line.
 

@@ -2,9 +2,9 @@
 
 A record is `{"k": "op", "n": number, "op": name, "in": [fact, …], "out": [fact, …], …}` with facts `[dtype, shape,
 digest]`, followed by strides and device where they are not those of a contiguous tensor on a CPU. Digests of inputs are
-taken before the call, so in-place operators are seen as they are; `out=` arguments are outputs only. Further fields, left
-out when empty: `a` the other arguments, `s` site, `via` site of a toolbox the call went through, `m` module path, `ph`
-phase, `node` the autograd node and `fs` its forward site, `view`, `rng`, `note`.
+taken before the call, so in-place operators are seen as they are; `out=` arguments are outputs only. Further fields,
+left out when empty: `a` the other arguments, `s` site, `via` site of a toolbox the call went through, `m` module path,
+`ph` phase, `node` the autograd node and `fs` its forward site, `view`, `rng`, `note`.
 
 Backward runs in autograd's threads on a device and in the caller's on a CPU; torch hands the modes over in both cases.
 """
@@ -24,9 +24,7 @@ class OpTrace:
     """Records operators from `start` to `stop`, in the thread that starts it and in the backward passes it runs."""
 
     def __init__(self, own, sink, keep=None, exact=False, kernels=None):
-        """`keep(number, side, tensors)` sees every operator's values. With `kernels`, which stands around each operator,
-        nothing is digested.
-        """
+        """`keep(number, side, tensors)` sees every operator's values. With `kernels`, nothing is digested."""
         self._torch = sys.modules["torch"]
         self.tensor = self._torch.Tensor
         self._sink = sink
@@ -44,7 +42,7 @@ class OpTrace:
         """Enter the mode."""
         os.register_at_fork(after_in_child=self._silence)
         self._regions.start()
-        self._mode = _mode_class(self._torch)(self)
+        self._mode = _mode_class()(self)
         self._mode.__enter__()
 
     def stop(self):
@@ -189,7 +187,7 @@ class OpTrace:
             return None
 
 
-def _mode_class(torch):
+def _mode_class():
     """The dispatch mode, made when torch is loaded: its base class comes from there."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -214,7 +212,7 @@ def _mode_class(torch):
             # Before torch had `ignore_compile_internals`, any other mode made `torch.compile` run eagerly.
             return not hasattr(TorchDispatchMode, "ignore_compile_internals")
 
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # noqa: ARG002 - torch's signature
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return self._trace.dispatch(func, args, kwargs or {})
 
     return Trace

@@ -9,7 +9,18 @@ _VIEWS = ("aten::_unsafe_view", "aten::_reshape_alias")
 """Views that their schema does not tell."""
 _FILLING = frozenset(
     "aten::%s_" % name
-    for name in ("copy", "fill", "zero", "uniform", "normal", "bernoulli", "random", "exponential", "geometric", "cauchy")
+    for name in (
+        "copy",
+        "fill",
+        "zero",
+        "uniform",
+        "normal",
+        "bernoulli",
+        "random",
+        "exponential",
+        "geometric",
+        "cauchy",
+    )
 ) | {"aten::log_normal_"}
 """In-place operators that do not read what they overwrite: fresh memory goes in."""
 _PLAIN = (int, float, bool, complex, str, type(None))

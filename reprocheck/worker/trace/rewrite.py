@@ -21,10 +21,10 @@ HOOKS = ("first", "call", "given", "star", "stars", "end", "binary", "unary", "i
 """The hooks, found in `builtins` under `hook_name` of these."""
 
 BINARY = {
-    **{"Add": ("+", "add"), "Sub": ("-", "sub"), "Mult": ("*", "mul"), "MatMult": ("@", "matmul")},
-    **{"Div": ("/", "truediv"), "FloorDiv": ("//", "floordiv"), "Mod": ("%", "mod"), "Pow": ("**", "pow")},
-    **{"LShift": ("<<", "lshift"), "RShift": (">>", "rshift")},
-    **{"BitAnd": ("&", "and_"), "BitOr": ("|", "or_"), "BitXor": ("^", "xor")},
+    "Add": ("+", "add"), "Sub": ("-", "sub"), "Mult": ("*", "mul"), "MatMult": ("@", "matmul"),
+    "Div": ("/", "truediv"), "FloorDiv": ("//", "floordiv"), "Mod": ("%", "mod"), "Pow": ("**", "pow"),
+    "LShift": ("<<", "lshift"), "RShift": (">>", "rshift"),
+    "BitAnd": ("&", "and_"), "BitOr": ("|", "or_"), "BitXor": ("^", "xor"),
 }
 """Node of the syntax tree -> sign, and the function of `operator`."""
 INPLACE = {sign + "=": "i" + name.rstrip("_") for sign, name in BINARY.values()}
@@ -32,8 +32,11 @@ UNARY = {"USub": ("-", "neg"), "UAdd": ("+", "pos"), "Invert": ("~", "invert")}
 
 # Calls that give nothing to compare, or that look at the frame they are called from.
 _LEFT_ALONE = frozenset(
-    "super locals globals vars dir eval exec compile isinstance issubclass len range print type hasattr getattr setattr "
-    "delattr enumerate zip iter next repr str format id callable input open breakpoint property staticmethod classmethod".split()
+    (
+        *("super", "locals", "globals", "vars", "dir", "eval", "exec", "compile", "isinstance", "issubclass", "len"),
+        *("range", "print", "type", "hasattr", "getattr", "setattr", "delattr", "enumerate", "zip", "iter", "next"),
+        *("repr", "str", "format", "id", "callable", "input", "open", "breakpoint"),
+    )
 )
 _COMPILERS = (
     "jit",
@@ -135,15 +138,15 @@ class _Hooked(ast.NodeTransformer):
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _function  # noqa: N815 - ast's names
 
-    def visit_JoinedStr(self, node):  # noqa: N802 - ast's name, as below
+    def visit_JoinedStr(self, node):
         return node
 
-    def visit_AnnAssign(self, node):  # noqa: N802
+    def visit_AnnAssign(self, node):
         if node.value is not None:
             node.value = self.visit(node.value)
         return node
 
-    def visit_Call(self, node):  # noqa: N802
+    def visit_Call(self, node):
         if isinstance(node.func, ast.Name) and node.func.id in _LEFT_ALONE:
             return self.generic_visit(node)
         self.sites += 1
@@ -160,24 +163,26 @@ class _Hooked(ast.NodeTransformer):
         keywords = []
         for item in node.keywords:
             value = self.visit(item.value)
-            hooked = self._hook(value, "stars", value) if item.arg is None else self._hook(value, "given", value, item.arg)
+            hooked = (
+                self._hook(value, "stars", value) if item.arg is None else self._hook(value, "given", value, item.arg)
+            )
             keywords.append(ast.keyword(arg=item.arg, value=hooked))
         self._depth -= 1
         call = ast.Call(func=self._hook(node, begin, site, function), args=arguments, keywords=keywords)
         return self._hook(node, "end", site, ast.copy_location(call, node))
 
-    def visit_BinOp(self, node):  # noqa: N802
+    def visit_BinOp(self, node):
         self.generic_visit(node)
         return self._hook(node, "binary", BINARY[type(node.op).__name__][0], node.left, node.right)
 
-    def visit_UnaryOp(self, node):  # noqa: N802
+    def visit_UnaryOp(self, node):
         self.generic_visit(node)
         found = UNARY.get(type(node.op).__name__)
         if found is None or isinstance(node.operand, ast.Constant):
             return node
         return self._hook(node, "unary", found[0], node.operand)
 
-    def visit_AugAssign(self, node):  # noqa: N802
+    def visit_AugAssign(self, node):
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             # `a[i()] += f()` evaluates in an order that no call can keep.

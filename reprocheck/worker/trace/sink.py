@@ -14,7 +14,7 @@ _BATCH = 256
 
 
 class Sink:
-    """Writes `trace.jsonl`. A line is `{"k": kind, …}`; sites (file, line, function) are written once, then numbered."""
+    """Writes `trace.jsonl`: lines `{"k": kind, …}`; sites (file, line, function) are written once, then numbered."""
 
     def __init__(self, path):
         """Create `path`; a child forked by the workload writes nothing."""

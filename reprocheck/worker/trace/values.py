@@ -8,7 +8,7 @@ MAX_LEAVES = 256
 MAX_DEPTH = 4
 _NUMBERS = (float, int, complex, bool)
 
-_known: dict = {}
+_known: dict[type, object] = {}
 
 
 def library(value):
@@ -30,7 +30,7 @@ def _library(kind):
     return None
 
 
-def leaves(name, value, depth=0):
+def leaves(name, value):
     """`[(path, leaf)]` of the arrays and numbers in `value`, a container or a leaf: `a`, `a[0]`, `a.key`."""
     found = []
     _walk(name, value, 0, found)

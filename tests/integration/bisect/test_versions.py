@@ -299,7 +299,12 @@ def test_another_package_that_came_along_is_told(house: House) -> None:
 
 def test_a_clean_base_holds_only_what_is_asked_for(house: House) -> None:
     house.write(
-        work="import tool\ndef run():\n    try:\n        import numpy\n    except ImportError:\n        return tool.value\n"
+        work="""
+            import importlib.util, tool
+
+            def run():
+                return 0.0 if importlib.util.find_spec("numpy") else tool.value
+        """
     )
     house.releases(3, lambda n: f"value = {float(n >= 2)}")
 

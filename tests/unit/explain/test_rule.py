@@ -30,7 +30,7 @@ def test_one_pair(subjects: str) -> None:
 
 
 def test_both_readings_of_a_pair_are_kept() -> None:
-    known = {("a", "b"): "A", ("b", "a"): "B"}
+    known: dict[Order, str] = {("a", "b"): "A", ("b", "a"): "B"}
 
     texts = {(rule.clauses[0].conditions[0].text(), rule.clauses[0].label, rule.rest) for rule in fit(known)}
 

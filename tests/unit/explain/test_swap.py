@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 from hypothesis import given, strategies as st
@@ -28,7 +28,7 @@ def test_the_path_goes_by_adjacent_swaps(p: Order, q: Order) -> None:
 
     assert (path[0], path[-1]) == (p, q)
     assert len(path) == distance(p, q) + 1
-    assert all(distance(one, two) == 1 for one, two in zip(path, path[1:], strict=False))
+    assert all(distance(one, two) == 1 for one, two in pairwise(path))
 
 
 @given(orders_of_six, orders_of_six, st.sampled_from(list(permutations("abcdef", 2))))

@@ -56,7 +56,10 @@ def test_a_suite_begins_at_the_first_test_that_was_named(work: Path) -> None:
 
 def test_no_place_for_what_is_not_there(tmp_path: Path) -> None:
     assert workload_place(tiny_study(), tmp_path) is None
-    assert workload_place(tiny_study(target=Target(text="x:y", kind="module", module="no.such", name="y")), tmp_path) is None
+    assert (
+        workload_place(tiny_study(target=Target(text="x:y", kind="module", module="no.such", name="y")), tmp_path)
+        is None
+    )
     assert node_place("-q", tmp_path) is None
     assert node_place("gone.py::test", tmp_path) is None
 
