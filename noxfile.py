@@ -79,9 +79,25 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+@nox.parametrize("version", ["8.3.5", "9.2.0"])
+def plugin(session: nox.Session, version: str) -> None:
+    """The pytest plugin on the oldest pytest it supports and on the newest known."""
+    install(session, "test")
+    session.install(f"pytest=={version}")
+    session.run("pytest", *(session.posargs or ["-n", "2", "tests/plugin", "tests/unit/pytest_plugin"]))
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Reports in a real browser. Needs Chromium (`apt-get install chromium`; or CHROMIUM=PATH), and npm for axe-core."""
+    install(session, "test")
+    session.run("pytest", "-m", "browser", *(session.posargs or ["tests/browser"]))
+
+
+@nox.session
 def realworld(session: nox.Session) -> None:
     """Real packages at pinned versions, the demo and the README's commands included."""
-    install(session, "test", "demo")
+    install(session, "test", "demo", "realworld")
     session.run("pytest", "-m", "realworld", *(session.posargs or ["tests/realworld"]))
 
 

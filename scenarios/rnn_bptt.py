@@ -40,7 +40,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
-STEPS, BATCH, VOCABULARY, WIDTH, WINDOW = 96, 48, 32, 128, 16
+STEPS, BATCH, VOCABULARY, WIDTH, WINDOW = 64, 32, 32, 128, 16
 
 
 class Weights(NamedTuple):
@@ -211,13 +211,13 @@ def check_equations(weights: Weights, inputs: Tensor, targets: Tensor, result: F
 
 
 def train(weights: Weights, inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """Six steps of gradient descent, full and truncated, from the same start; the mean loss of each step."""
+    """Four steps of gradient descent, full and truncated, from the same start; the mean loss of each step."""
     curves = {}
     for name, window in (("full", STEPS), ("truncated", WINDOW)):
         copy = Weights(*(tensor.detach().clone().requires_grad_() for tensor in weights))
         optimiser = torch.optim.SGD(copy, lr=1.0)
         losses = []
-        for _ in range(6):
+        for _ in range(4):
             optimiser.zero_grad()
             loss = forward(copy, [copy.w] * STEPS, inputs, targets, window).losses.mean()
             loss.backward()

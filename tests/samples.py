@@ -119,7 +119,7 @@ def make_run(
     )
     kept = []
     with RunWriter(folder, spec) as writer:
-        known: dict[int, str] = {}
+        known: dict[tuple[str, int], Output] = {}
         for order, trials in outcomes.items():
             for repeat, arrays in enumerate(trials):
                 trial = Trial(order=order, repeat=repeat)
@@ -175,16 +175,26 @@ def make_run(
     return made
 
 
-def _output(name: str, value: NDArray[Any], objects: ObjectStore, folder: Path, known: dict[int, str]) -> Output:
-    digest = known.get(id(value))
-    if digest is None:
-        data = np.ascontiguousarray(value).tobytes()
-        entry = {"dtype": _CODES[value.dtype.name], "shape": list(value.shape), "data_offsets": [0, len(data)]}
-        header = json.dumps({"value": entry}).encode()
-        file = folder.with_name(folder.name + ".partial") / "new"
-        file.write_bytes(len(header).to_bytes(8, "little") + header + data)
-        digest = known[id(value)] = objects.take(file, ARRAY)
-    return Output(name=name, dtype=value.dtype.name, shape=value.shape, nbytes=value.nbytes, digest=digest)
+def _output(
+    name: str, value: NDArray[Any], objects: ObjectStore, folder: Path, known: dict[tuple[str, int], Output]
+) -> Output:
+    """The output `name` with its array stored; each array object is stored, and each output made, once."""
+    made = known.get((name, id(value)))
+    if made is None:
+        stored = known.get(("", id(value))) or _stored(value, objects, folder)
+        known["", id(value)] = stored
+        made = known[name, id(value)] = msgspec.structs.replace(stored, name=name)
+    return made
+
+
+def _stored(value: NDArray[Any], objects: ObjectStore, folder: Path) -> Output:
+    data = np.ascontiguousarray(value).tobytes()
+    entry = {"dtype": _CODES[value.dtype.name], "shape": list(value.shape), "data_offsets": [0, len(data)]}
+    header = json.dumps({"value": entry}).encode()
+    file = folder.with_name(folder.name + ".partial") / "new"
+    file.write_bytes(len(header).to_bytes(8, "little") + header + data)
+    digest = objects.take(file, ARRAY)
+    return Output(name="", dtype=value.dtype.name, shape=value.shape, nbytes=value.nbytes, digest=digest)
 
 
 def _traced(order: Order, lines: Sequence[Mapping[str, Any]], objects: ObjectStore, folder: Path) -> Record:

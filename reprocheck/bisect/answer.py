@@ -267,7 +267,7 @@ def _report(session: Session, line: Line, hunt: Hunt, found: Found, boundary: _B
         blame=boundary.blame,
         explanation=boundary.explanation,
         notes=(*found.notes, *_misfits(hunt, found), *_place_notes(hunt, found)),
-        environment={"python": session.python, "base": question.base},
+        environment=session.facts,
         command=question.command,
         folder=str(session.journal.folder),
     )
@@ -347,7 +347,8 @@ def _sentence(
     if found.main is None:
         return f"no answer: {found.reason}", found.reason
     one = _transition(line, hunt, found.main.before, found.main.after)
-    name = f"{line.package} {one.after}".strip()
+    title = next((candidate.title for candidate in line.candidates if candidate.name == one.after), "")
+    name = f"{line.package} {one.after}".strip() + (f" ({title})" if title else "")
     if session.question.find_fix:
         text = f"{name} is the first {line.noun} in which it is fixed; in {one.before}, {words}"
     else:

@@ -20,7 +20,7 @@ from reprocheck.config.options import Options
 from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.process import run_process
-from reprocheck.engine.runner import Progress, Runner
+from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.errors import UsageError
 from reprocheck.model import Record, Struct, Study, Target, Tolerance, Trial
 from reprocheck.plan.subjects import find_subjects
@@ -109,7 +109,16 @@ class Workload(Struct, frozen=True, kw_only=True):
             **options,
         )
 
-    def arm(self, place: Place, order: Sequence[str], repeats: range, folder: Path, *, jobs: int | None = None) -> Arm:
+    def arm(
+        self,
+        place: Place,
+        order: Sequence[str],
+        repeats: range,
+        folder: Path,
+        *,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Arm:
         """Trials of one order with this version; with no subjects in it, the workload imports as it always does.
 
         Trials that are there already are not run again. Raises as `study`.
@@ -141,7 +150,7 @@ class Workload(Struct, frozen=True, kw_only=True):
         with RunWriter(folder, spec, resume=True) as writer:
             engine = LocalEngine(job, writer.scratch, jobs=jobs or options.jobs or default_jobs())
             trials = [Trial(order=tuple(order), repeat=repeat) for repeat in repeats]
-            records = Runner(writer, engine).run(trials)
+            records = Runner(writer, engine, progress or Silent()).run(trials)
         return Arm(records=tuple(records), folder=str(folder.with_name(folder.name + PARTIAL)))
 
     def agree(self, arm: Arm, record: Record, other_arm: Arm, other: Record) -> bool:

@@ -280,7 +280,7 @@ def _report(
         ),
         culprits=culprits,
         plan=f"{len(differing)} changed packages",
-        environment={"python": session.python, "base": "clean"},
+        environment=session.facts,
         command=question.command,
         next_command=_next(question.command, question.workload, question.good or "", sets),
         folder=str(session.journal.folder),

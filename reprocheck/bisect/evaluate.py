@@ -108,9 +108,12 @@ class ByTrial:
 
     runs = 3
 
-    def __init__(self, condition: Condition, workload: Workload, folder: Path) -> None:
-        """Records are kept below `folder`."""
+    def __init__(
+        self, condition: Condition, workload: Workload, folder: Path, *, progress: Progress | None = None
+    ) -> None:
+        """Records are kept below `folder`; `progress` is told of trials."""
         self._condition, self._workload, self._folder = condition, workload, folder
+        self._progress = progress
         self.compares = condition.compares
         # State is looked at after the last subject's import; the rest is the workload as it always runs.
         self._order = workload.subjects() if condition.kind == "state" else ()
@@ -154,7 +157,8 @@ class ByTrial:
 
     def _arm(self, candidate: Candidate, place: Place, runs: range) -> Arm:
         name = "trials" if self._order else "own"
-        return self._workload.arm(place, self._order, runs, arm_folder(self._folder, candidate, name))
+        folder = arm_folder(self._folder, candidate, name)
+        return self._workload.arm(place, self._order, runs, folder, progress=self._progress)
 
     def _judge(self, arm: Arm, record: Record, place: Place) -> tuple[bool | None, str]:
         if not self.compares:

@@ -102,14 +102,20 @@ class Hunt:
 
     def seen(self, index: int) -> list[Seen]:
         """The runs that tell about a slot: its own, and those of versions with equal contents."""
+        return self._all_seen().get(self._content(index), [])
+
+    def _content(self, index: int) -> str:
         name = self.slots[index].first.name
+        return self.journal.contents().get(name, name)
+
+    def _all_seen(self) -> dict[str, list[Seen]]:
+        """Runs by what was installed (by name, where nothing could be)."""
         contents = self.journal.contents()
-        content = contents.get(name, name)
-        return [
-            entry.seen
-            for entry in self.journal.standing()
-            if entry.seen is not None and (entry.name == name or contents.get(entry.name, entry.name) == content)
-        ]
+        found: dict[str, list[Seen]] = {}
+        for entry in self.journal.standing():
+            if entry.seen is not None:
+                found.setdefault(contents.get(entry.name, entry.name), []).append(entry.seen)
+        return found
 
     def twin(self, index: int) -> str | None:
         """The version with equal contents whose runs answer for this slot; None if it was run itself."""
@@ -166,8 +172,10 @@ class Hunt:
         """(labels by slot, whether runs of one version disagree)."""
         known: dict[int, Label] = {}
         flaky = False
-        for index in range(len(self.slots)):
-            runs = self.seen(index)
+        everything, contents = self._all_seen(), self.journal.contents()
+        for index, slot in enumerate(self.slots):
+            name = slot.first.name
+            runs = everything.get(contents.get(name, name))
             if not runs:
                 continue
             said = [one for one in runs if one.bad is not None]

@@ -234,9 +234,10 @@ class Pip:
     def install(self, requirements: Requirements, venv: Path) -> Unavailable | None:
         """The packages asked for into this environment, whatever it inherits; then what they need and don't find."""
         first = msgspec.structs.replace(requirements, deps=False)
-        end = self._install(first, venv, "--quiet", "--ignore-installed")
+        # Not quiet: the sides of a conflict are told at pip's ordinary level only.
+        end = self._install(first, venv, "--ignore-installed")
         if end.status == 0 and requirements.deps:
-            end = self._install(requirements, venv, "--quiet")
+            end = self._install(requirements, venv)
         return _failure(end, requirements.package, "pip") if end.status else None
 
     def _install(self, requirements: Requirements, venv: Path, *options: str) -> Exit:

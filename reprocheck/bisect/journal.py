@@ -135,16 +135,17 @@ class Journal:
                 )
 
 
-def find_unfinished(root: Path, workload: str) -> Path:
-    """The newest bisection of `workload` below `root` without an answer. Raises `UsageError` if there is none."""
+def find_unfinished(root: Path, what: str) -> Path:
+    """The newest bisection below `root`, with the workload or check `what`, that has no answer yet.
+
+    Raises `UsageError` if there is none.
+    """
     folders = sorted(root.iterdir(), reverse=True) if root.is_dir() else []
     for folder in folders:
         unfinished = (folder / "spec.json").is_file() and not (folder / "report.json").exists()
-        if unfinished and _spec(folder).get("workload") == workload:
+        if unfinished and _spec(folder).get("what") == what:
             return folder
-    raise UsageError(
-        f"no unfinished bisection of `{workload}` in {BISECTS}; name one with --out, or leave --resume out"
-    )
+    raise UsageError(f"no unfinished bisection of `{what}` in {BISECTS}; name one with --out, or leave --resume out")
 
 
 def new_folder(root: Path, workload: str) -> Path:

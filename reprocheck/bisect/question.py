@@ -148,6 +148,8 @@ class Session:
             )
         python = question.python or (self.workload.options.python if self.workload else None)
         self.python = resolve_python(python, self.environment)
+        self.facts: dict[str, Any] = {"python": self.python, "base": question.base}
+        """What is told of the environment in the report."""
 
     def __enter__(self) -> Self:
         question = self.question
@@ -162,7 +164,8 @@ class Session:
             folder = find_unfinished(root, name) if resume else new_folder(root, name)
         path = self.workload.target.path if self.workload else None
         digest = digest_file(Path(path)) if path else ""
-        self.journal = Journal(folder, {"workload": name, "workload_digest": digest, **question.asks}, resume=resume)
+        spec = {"what": name, "workload_digest": digest, "interpreter": self.python, **question.asks}
+        self.journal = Journal(folder, spec, resume=resume)
         if question.undo:
             for entry in self.journal.undo(question.undo):
                 self.note(f"undone: {entry.name}, run {entry.run}")
@@ -177,7 +180,9 @@ class Session:
 
     def interpreter(self) -> Interpreter:
         """The facts about the interpreter that environments are made from."""
-        return ask(self.python, self.environment)
+        found = ask(self.python, self.environment)
+        self.facts["python_version"] = found.version
+        return found
 
     def installer(self, interpreter: Interpreter) -> tuple[Installer, Pip | None]:
         """What installs, and the pip that can ask an index."""
@@ -213,4 +218,4 @@ class Session:
         if self.condition.by_study:
             progress = _Stopping(self.stop)
             return ByStudy(self.condition, self.workload, folder, jobs=self.trial_jobs, progress=progress)
-        return ByTrial(self.condition, self.workload, folder)
+        return ByTrial(self.condition, self.workload, folder, progress=_Stopping(self.stop))

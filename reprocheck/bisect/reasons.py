@@ -69,6 +69,10 @@ def _reason(text: str) -> str:
     errors = [line.partition(":")[2].strip() for line in lines if line.startswith("ERROR:")]
     plain = [line for line in lines if line and not _NOISE.match(line)]
     found = (causes or errors or plain[-1:] or ["the installer said nothing"])[0]
+    if "conflicting dependencies" in found:
+        # pip lists the sides of a conflict below: `tool 1.2 depends on huge>=99`.
+        sides = [line for line in lines if re.match(r"(?:\S+ \S+ depends on|The user requested)", line)]
+        found = "; ".join(sides) or found
     # What uv says first is the fact; what follows is deduction.
     found = re.split(r",? we can conclude that|\(from versions:", found)[0].strip()
     found = re.sub(r"^Because ", "", found)

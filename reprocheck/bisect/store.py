@@ -54,11 +54,15 @@ class EnvironmentStore:
         with storage_errors(self._folder):
             lock = os.open(self._folder / f"{key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            place = self._ready_or_built(folder, lock, build)
-            if isinstance(place, Unavailable):
-                os.close(lock)
-                return place
-            fcntl.flock(lock, fcntl.LOCK_SH)
+            while True:
+                place = self._ready_or_built(folder, lock, build)
+                if isinstance(place, Unavailable):
+                    os.close(lock)
+                    return place
+                # Giving up the exclusive lock for a shared one is not atomic: somebody may have trimmed in between.
+                fcntl.flock(lock, fcntl.LOCK_SH)
+                if (folder / _MARK).exists():
+                    break
         except BaseException:
             with contextlib.suppress(OSError):
                 os.close(lock)

@@ -74,7 +74,7 @@ def explain(study: Study, context: Context) -> Study:
         objects=context.runner.writer.objects,
     )
     limit = default_budget(study) if context.budget is None else context.budget
-    inquiry = _Inquiry(study, context, Asker(context.runner, labels, limit, bare=bare), judged)
+    inquiry = _Inquiry(study, context, Asker(context.runner, labels, limit, bare=bare), judged, bare=bare)
     if study.verdict == "noisy":
         return inquiry.noise()
     if context.stored:
@@ -88,17 +88,20 @@ def _judged(record: Record) -> bool:
 
 
 class _Inquiry:
-    def __init__(self, study: Study, context: Context, asker: Asker, judged: Sequence[Record]) -> None:
+    def __init__(self, study: Study, context: Context, asker: Asker, judged: Sequence[Record], *, bare: bool) -> None:
         self.study = study
         self.context = context
         self.asker = asker
         self.judged = judged
+        self.bare = bare
+        """Capture changes outcomes: labels come from trials without it, and states from those with it."""
+        self.counted = [record for record in judged if not (bare and record.trial.capture)]
 
     def verify(self) -> None:
         """Run one order of each group again: another day, another environment may have other outcomes."""
         seen: set[str] = set()
         for arm in self.study.orders:
-            records = [record for record in self.judged if record.trial.order == arm.order and not arm.presence]
+            records = [record for record in self.counted if record.trial.order == arm.order and not arm.presence]
             label = self.asker.labels.label(records) if records else ""
             if not records or label in seen:
                 continue
@@ -151,7 +154,7 @@ class _Inquiry:
         """The study with what differs between identical runs, and the pin that stops it."""
         note = self.context.runner.progress.note
         note("explaining: what differs between identical runs")
-        causes, pins = find_noise(self.study, self.judged, self.asker)
+        causes, pins = find_noise(self.study, self.counted, self.asker)
         orders = [arm.order for arm in self.study.orders if not arm.presence and arm.same_as is None]
         remedy = find_remedy(orders, [joined([pin.proposal() for pin in pins])], self.asker) if pins else None
         return msgspec.structs.replace(
@@ -193,7 +196,7 @@ class _Inquiry:
 
     def _rule(self) -> Ordering:
         orders = {arm.order for arm in self.study.orders if not arm.presence}
-        records = [record for record in self.judged if record.trial.order in orders]
+        records = [record for record in self.counted if record.trial.order in orders]
         return find_rule(self.study, records, self.asker)
 
     def _question(self, swap: Swap) -> Question:
@@ -238,16 +241,19 @@ class _Inquiry:
             if record.trial.order == order
             and record.trial.presence is presence
             and record.trial.capture
-            and self.asker.labels.label([record]) == label
+            and self._labelled(record, label)
         ]
         repeat = 0
         while len(found) < RECORDS_OF_A_SIDE:
             trial = Trial(order=order, repeat=repeat, presence=presence)
             record = self.asker.records([trial])[0]
-            if record not in found and self.asker.labels.label([record]) == label:
+            if record not in found and self._labelled(record, label):
                 found.append(record)
             repeat += 1
         return found
+
+    def _labelled(self, record: Record, label: str) -> bool:
+        return self.bare or self.asker.labels.label([record]) == label
 
 
 def _firsts(ordering: Ordering, question: Question, orders: Sequence[Order]) -> list[str]:

@@ -14,6 +14,7 @@ from reprocheck.explain.causes import Findings, Question
 from reprocheck.explain.interventions import Candidate
 from reprocheck.explain.interventions.environment import variable_of
 from reprocheck.explain.interventions.generators import Generator
+from reprocheck.explain.interventions.libraries import Load
 from reprocheck.explain.interventions.patches import place_of
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order
@@ -135,9 +136,9 @@ def _for_candidate(candidate: Candidate, question: Question) -> Iterator[Proposa
     elif kind == "patch":
         yield _unpatch(key)
     elif kind == "library copy":
-        for path, wide in candidate.values["good"] or ():
-            if wide:
-                yield _preload(path)
+        for change in candidate.values["good"] or ():
+            if isinstance(change, Load) and (change.everywhere or candidate.values["bad"] is None):
+                yield _preload(change.path)
 
 
 def _shell(name: str, value: str) -> dict[str, str]:

@@ -51,6 +51,8 @@ NEUTRAL = {
 CALM = {"no_cov": ("--no-cov",), "numprocesses": ("-n", "0")}
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+# The names that `tempfile` makes up.
+_TEMPORARY = re.compile(r"(?<=/)tmp[a-z0-9_]{8}(?![a-z0-9_])")
 
 
 class NothingSelected(Exception):
@@ -183,16 +185,19 @@ class Plugin:
         self._keep_refusal((yield))
 
     def pytest_load_initial_conftests(self, early_config, args):
-        """Make trials alike, whatever plugins there are."""
+        """(wrapper) Make trials alike, whatever plugins there are."""
         more = ["--basetemp=%s/basetemp" % self._folder, "--color=no"]
         known = early_config.known_args_namespace
         for name, arguments in CALM.items():
             if hasattr(known, name):
                 more += arguments
+        if hasattr(known, "no_cov"):
+            known.no_cov = True  # pytest-cov decides in this very hook, by what was parsed before
         if hasattr(known, "randomly_seed") and not any("--randomly-seed" in arg for arg in args):
             more.append("--randomly-seed=0")
         end = args.index("--") if "--" in args else len(args)
         args[end:end] = more
+        yield
 
     def pytest_cmdline_main(self, config):
         """(wrapper) Keep options from acting across trials, choose the test, and keep why pytest gave up."""
@@ -288,10 +293,10 @@ class Plugin:
             self._sink.record(test + SEPARATOR + name, self._plain(text))
 
     def _plain(self, text):
-        """The text without what is another in every process: addresses and the trial's folder."""
+        """The text without what is another in every process: addresses, the trial's folder, names made up."""
         for folder in {self._folder, os.path.realpath(self._folder)}:
             text = text.replace(folder, "<trial>")
-        return _ADDRESS.sub("0x…", text)
+        return _TEMPORARY.sub("tmp…", _ADDRESS.sub("0x…", text))
 
     def _keep_refusal(self, result):
         kind, error, _ = result.excinfo or (None, None, None)
@@ -338,9 +343,8 @@ def _reason(report):
 def _decorated(pytest):
     """`Plugin`, its methods marked for pytest, which is imported only now."""
     wrapper = pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    for method in (Plugin.pytest_cmdline_parse, Plugin.pytest_cmdline_main):
+    for method in (Plugin.pytest_cmdline_parse, Plugin.pytest_load_initial_conftests, Plugin.pytest_cmdline_main):
         wrapper(method)
-    pytest.hookimpl(tryfirst=True)(Plugin.pytest_load_initial_conftests)
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_collection_modifyitems)
     # A subclass, since a fixture is another object than the function it was made of.
     fixtures = {name: pytest.fixture(getattr(Plugin, name)) for name in ("record", "reprocheck")}

@@ -2,7 +2,8 @@
 
 `environment` makes the environment of a version that uv has in its cache, inheriting what the interpreter has, as
 `bisect` does; `floor` are the two bare commands, `uv venv` and `uv pip install`, for the same wheel. Rounds interleave
-them, and the best counts: how long it takes, not how busy the machine is. `versions_run` is the largest number of versions run, both ends included, over all 63 places of a single change.
+them, and the best counts: how long it takes, not how busy the machine is. `versions_run` is the largest number of
+versions run, both ends included, over all 63 places of a single change.
 
     python tests/benchmarks/bench_bisect.py --rounds 9
 """
@@ -30,7 +31,9 @@ from reprocheck.bisect.store import EnvironmentStore
 from reprocheck.bisect.versions import list_versions
 from reprocheck.engine.environment import user_environment
 
-BUDGET = {"environment_s": 0.3, "versions_run": 8}
+BUDGET = {"environment_s": 0.3, "ratio": 1.5, "versions_run": 8}
+"""On a machine so busy that the floor itself is above `_QUIET_S`, the ratio counts instead of the seconds."""
+_QUIET_S = 0.2
 COUNT = 64
 
 
@@ -69,7 +72,8 @@ def main() -> int:
         "uv": installer.version,
     }
     result["ratio"] = round(result["environment_s"] / result["floor_s"], 2)
-    result["within_budget"] = all(result[key] <= limit for key, limit in BUDGET.items())
+    told = {key: limit for key, limit in BUDGET.items() if key != "environment_s" or result["floor_s"] <= _QUIET_S}
+    result["within_budget"] = all(result[key] <= limit for key, limit in told.items())
     print(json.dumps(result))
     return 0 if result["within_budget"] else 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import venv
 from typing import Any
 
 import pytest
@@ -208,6 +209,8 @@ def test_a_module_or_conftest_that_breaks_in_one_order_is_a_finding(inner: Inner
 def test_what_cannot_be_run_is_one_sentence_and_its_exit_status(inner: Inner) -> None:
     inner.write(test_it="def test_it(): ...")
     base = ("--imports", "a,b", "--quiet", "--")
+    venv.create(inner.path / "venv", symlinks=True)
+    bare = inner.path / "venv" / "bin" / "python"
     for args, status, message in (
         ((*base, "--no-such-option"), 2, "reprocheck: pytest refused its arguments: *--no-such-option*"),
         (
@@ -218,6 +221,7 @@ def test_what_cannot_be_run_is_one_sentence_and_its_exit_status(inner: Inner) ->
         ((*base, "-k", "nothing"), 5, "reprocheck: pytest did not run any test with these arguments (exit status 5)*"),
         (("--quiet",), 2, "reprocheck: `pytest` is a whole suite; name the subjects with --imports a,b"),
         (("--imports", "a,b", "--quiet", "--python", "/bin/true"), 3, "reprocheck: the worker did not start*"),
+        (("--imports", "a,b", "--quiet", "--python", str(bare)), 2, "reprocheck: pytest isn't installed for `*`; *"),
     ):
         result = command(inner, *args)
 
@@ -227,19 +231,35 @@ def test_what_cannot_be_run_is_one_sentence_and_its_exit_status(inner: Inner) ->
 
 def test_options_that_would_act_across_trials_are_kept_quiet(inner: Inner) -> None:
     inner.write(
+        # As pytest-cov (which decides before conftests are loaded) and pytest-randomly have them.
+        fakes="""
+            import pytest
+
+            def pytest_addoption(parser):
+                parser.addoption("--cov")
+                parser.addoption("--no-cov", action="store_true")
+                parser.addoption("--randomly-seed")
+
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_load_initial_conftests(early_config):
+                options = early_config.known_args_namespace
+                if options.cov and not options.no_cov:
+                    open(".coverage", "w").close()
+        """,
         test_it="""
             import os
 
             def test_first():
                 assert 0
 
-            def test_second(request, record):
+            def test_second(request):
                 option = request.config.option
-                record("quiet", [option.xmlpath, option.usepdb, option.maxfail, str(option.numprocesses), option.dist])
+                assert (option.xmlpath, option.usepdb, option.maxfail, option.dist) == (None, False, 0, "no")
+                assert option.randomly_seed == "0"
                 assert not os.environ.get("PYTEST_XDIST_WORKER")
-        """
+        """,
     )
-    inner.pytester.makeini("[pytest]\naddopts = --junitxml=junit.xml -x --pdb --lf")
+    inner.pytester.makeini("[pytest]\naddopts = --junitxml=junit.xml -x --pdb --lf -p fakes --cov=it")
     (inner.path / "mine").mkdir()
 
     result = command(
@@ -265,5 +285,6 @@ def test_options_that_would_act_across_trials_are_kept_quiet(inner: Inner) -> No
     assert found["suite"]["failing"] == ["test_it.py::test_first"]
     assert found["suite"]["tests"] == 2
     assert not (inner.path / "junit.xml").exists()
+    assert not (inner.path / ".coverage").exists()
     assert not (inner.path / ".pytest_cache").exists()
     assert (inner.path / "mine").exists()

@@ -297,6 +297,29 @@ def test_a_bad_marker_is_an_error_of_its_test_with_and_without_xdist(inner: Inne
     assert not (inner.path / ".reprocheck").exists(), "nothing was run"
 
 
+def test_a_plugin_that_imports_a_subject_everywhere_does_not_decide_the_order(inner: Inner) -> None:
+    # As pytest-randomly imports numpy, in the test process and in every trial.
+    inner.write(
+        early="import b",
+        test_it="""
+            import sys, pytest
+
+            @pytest.mark.reprocheck(imports=["a", "b"])
+            def test_value(record):
+                import state
+                record("y", state.value)
+
+            def test_here():
+                assert "b" in sys.modules
+        """,
+    )
+
+    result = inner.run("-p", "early")
+
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["order-dependent: *", "  group A *`a,b`*", "  group B *`b,a`*"])
+
+
 def test_a_value_that_cannot_be_compared_is_named(inner: Inner) -> None:
     inner.write(
         test_it="""

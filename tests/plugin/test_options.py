@@ -66,10 +66,10 @@ BAD = {
 }
 
 
-def test_a_bad_value_on_the_command_line_is_refused_before_anything_runs(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_it(): ...")
+def test_a_bad_value_on_the_command_line_is_refused_before_anything_runs(inner: Inner) -> None:
+    inner.write(test_it="def test_it(): ...")
     for argument, message in BAD.items():
-        result = pytester.runpytest_inprocess("-p", "reprocheck.pytest_plugin", argument)
+        result = inner.pytester.runpytest_inprocess("-p", "reprocheck.pytest_plugin", argument)
 
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"*argument {argument.partition('=')[0]}: {message}"])

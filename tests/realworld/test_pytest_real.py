@@ -63,3 +63,23 @@ def test_the_marker_on_torch_tests_with_mkl(needs: Needs, tmp_path: Path) -> Non
     assert found["test_lstm_step_with_mkl"] == ("xfailed", "order-dependent")
     assert found["test_attention_block_with_mkl"][0] == "passed"
     assert found["test_attention_block_with_mkl"][1] in ("identical", "within-tolerance")
+
+
+def test_the_own_suite_of_einops(needs: Needs, tmp_path: Path) -> None:
+    needs("torch", "einops")
+    # One of its tests starts `python` by name.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    result = run(
+        *("reprocheck", "pytest", "--imports", "numpy,torch", "--repeat", "2", "--quiet", "--format", "json"),
+        *("--", "--pyargs", "einops.tests"),
+        cwd=tmp_path,
+        EINOPS_TEST_BACKENDS="numpy,torch",
+        PATH=path,
+    )
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    study = json.loads(result.stdout)
+    assert study["verdict"] == "identical"
+    assert study["suite"]["tests"] > 50
+    assert study["suite"]["failing"] == []

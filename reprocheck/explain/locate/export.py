@@ -63,7 +63,7 @@ def line_rows(lines: Iterable[LineStep]) -> Iterable[tuple[str, ...]]:
     """The cells of each variable that an executed line set, changed or met, in the order of `LINE_COLUMNS`."""
     for step in lines:
         loops = " ".join(f"{place.line}:{count}" for place, count in step.loops)
-        for sign, values in (("<", step.first), ("=", step.after)):
+        for sign, values in (("<", step.first), ("=", step.after), ("~", step.changed)):
             for name, fact in values.items():
                 yield _place(step.place), str(step.call), loops, f"{name} {sign}", _fact(fact)
 

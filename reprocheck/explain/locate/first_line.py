@@ -19,7 +19,7 @@ class Line(Struct, frozen=True, kw_only=True):
     kind: Kind
     a: LineStep
     b: LineStep | None
-    """The same step in the second order; None when it ran other lines."""
+    """The same step in the second order; None when it did not run, or changed nothing there."""
     variable: str = ""
     fact: Fact | None = None
     """Of the first order."""
@@ -32,21 +32,33 @@ def find_first_line(a: Trace, b: Trace, noisy: frozenset[tuple[object, ...]] = f
     """
     for step in align([item.key for item in a.lines], [item.key for item in b.lines]):
         if isinstance(step, Gap):
-            where = a.lines[step.a[0]] if step.a else b.lines[step.b[0]]
-            return Line(kind="path", a=where, b=None)
+            return _apart([a.lines[i] for i in step.a], [b.lines[j] for j in step.b])
         one, other = a.lines[step.a], b.lines[step.b]
-        for kind, left, right in (("met", one.first, other.first), ("set", one.after, other.after)):
+        for kind, left, right in _views(one, other):
             for name in dict.fromkeys([*left, *right]):
-                if left.get(name) == right.get(name) or (one.key, name) in noisy:
-                    continue
-                fact = left.get(name) or right[name]
-                changed = kind == "set" and not (name in left and name in right)
-                return Line(kind="changed" if changed else _kind(kind), a=one, b=other, variable=name, fact=fact)
+                if left.get(name) != right.get(name) and (one.key, name) not in noisy:
+                    return Line(kind=kind, a=one, b=other, variable=name, fact=left.get(name) or right[name])
     return None
 
 
-def _kind(kind: str) -> Kind:
-    return "met" if kind == "met" else "set"
+def _apart(one: list[LineStep], other: list[LineStep]) -> Line:
+    """What steps without a partner show: other lines ran, or one line changed something in one order only.
+
+    A line that sets nothing leaves a step only where it changed something.
+    """
+    step = (one or other)[0]
+    if step.changed and not (step.after or step.first) and not (one and other):
+        name, fact = next(iter(step.changed.items()))
+        return Line(kind="changed", a=step, b=None, variable=name, fact=fact)
+    return Line(kind="path", a=step, b=None)
+
+
+def _views(one: LineStep, other: LineStep) -> tuple[tuple[Kind, dict[str, Fact], dict[str, Fact]], ...]:
+    return (
+        ("met", one.first, other.first),
+        ("set", one.after, other.after),
+        ("changed", one.changed, other.changed),
+    )
 
 
 def noisy_variables(one: Trace, again: Trace) -> frozenset[tuple[object, ...]]:
@@ -56,6 +68,6 @@ def noisy_variables(one: Trace, again: Trace) -> frozenset[tuple[object, ...]]:
         if isinstance(step, Gap):
             continue
         left, right = one.lines[step.a], again.lines[step.b]
-        for mine, theirs in ((left.first, right.first), (left.after, right.after)):
+        for _, mine, theirs in _views(left, right):
             found |= {(left.key, name) for name in {*mine, *theirs} if mine.get(name) != theirs.get(name)}
     return frozenset(found)

@@ -81,9 +81,11 @@ class _Makers:
         self._made: tuple[dict[str, tuple[int, bool]], dict[str, tuple[int, bool]]] = ({}, {})
 
     def add(self, side: int, item: Operator, index: int, *, alone: bool = False) -> None:
+        made = self._made[side]
         for fact in item.outputs:
-            if fact.digest is not None:
-                self._made[side][fact.digest] = (index, alone)
+            # A call of a toolbox is recorded after the operators inside it: the first of several makers counts.
+            if fact.digest is not None and not (alone and made.get(fact.digest, (0, False))[1]):
+                made[fact.digest] = (index, alone)
 
     def of(self, side: int, fact: Fact) -> tuple[int, bool] | None:
         return self._made[side].get(fact.digest) if fact.digest is not None else None

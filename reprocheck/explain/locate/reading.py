@@ -82,7 +82,11 @@ class LineStep(Struct, frozen=True, kw_only=True):
     loops: tuple[tuple[Place, int], ...] = ()
     """Loops around it, outermost first, each with its iteration."""
     first: dict[str, Fact] = {}
+    """Met by it for the first time, before it ran."""
     after: dict[str, Fact] = {}
+    """Set by it."""
+    changed: dict[str, Fact] = {}
+    """Changed by it in place."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -133,6 +137,7 @@ class _Line(msgspec.Struct, tag_field="k", tag="line"):
     it: tuple[tuple[int, int], ...] = ()
     r: dict[str, Fact] = {}
     v: dict[str, Fact] = {}
+    c: dict[str, Fact] = {}
 
 
 class _Op(msgspec.Struct, tag_field="k", tag="op", rename={"ins": "in"}):
@@ -235,6 +240,7 @@ def _step(item: _Line, sites: dict[int, Place]) -> LineStep:
         loops=tuple((sites.get(site) or Place(file="?", line=0), count) for site, count in item.it),
         first=item.r,
         after=item.v,
+        changed=item.c,
     )
 
 

@@ -35,8 +35,10 @@ def first_line_record(line: Line, kept: Kept | None, root: str | None) -> FirstL
         text = f"from {place} on the orders run other lines{shown}"
     elif line.kind == "met":
         text = f"`{line.variable}` differs already when {place} first reads it{shown}"
-    elif line.kind == "changed":
+    elif line.kind == "changed" and line.b is None:
         text = f"{place} changes `{line.variable}` in one order only{shown}"
+    elif line.kind == "changed":
+        text = f"{place} is the first line after which a variable differs, `{line.variable}`, changed in place{shown}"
     else:
         text = f"{place} is the first line after which a variable differs, `{line.variable}`{shown}"
     return FirstLine(

@@ -139,6 +139,9 @@ def _declarations(style: str) -> dict[str, str]:
                 found["font-size"] = size[1]
         elif name in _KEPT:
             found[name] = value
+    if float(found.get("stroke-opacity", 1)) == 0:
+        # How matplotlib says that there is no line.
+        found = {name: value for name, value in found.items() if not name.startswith("stroke")}
     return found
 
 

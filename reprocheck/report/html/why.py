@@ -116,13 +116,18 @@ def _since(change: Change) -> str:
 def _lines(value: Any, others: Sequence[Any] = ()) -> list[tuple[str, bool]]:
     """A value line by line, and for lists whether a line is missing on another side."""
     if not isinstance(value, (list, tuple)):
-        return [(value_text(value, 400), False)]
+        return [(_shown(value), False)]
     elsewhere = [set(map(str, other)) for other in others if isinstance(other, (list, tuple))]
-    lines = [
-        (value_text(item, 400), bool(elsewhere) and any(str(item) not in seen for seen in elsewhere)) for item in value
-    ]
+    lines = [(item, bool(elsewhere) and any(str(item) not in seen for seen in elsewhere)) for item in value]
     if len(lines) > MOST_ITEMS:
         # What differs is why the list is shown.
-        told = [line for line in lines if line[1]][:MOST_ITEMS] or lines[:MOST_ITEMS]
-        return [*told, (f"… and {len(lines) - len(told)} more", False)]
-    return lines or [("none", False)]
+        lines = [line for line in lines if line[1]][:MOST_ITEMS] or lines[:MOST_ITEMS]
+    told = [(_shown(item), only) for item, only in lines]
+    if len(value) > len(told):
+        told.append((f"… and {len(value) - len(told)} more", False))
+    return told or [("none", False)]
+
+
+def _shown(value: Any) -> str:
+    # Cut before it is looked at: a value may be of any length.
+    return value_text(value[:2000] if isinstance(value, str) else value, 400)

@@ -28,6 +28,7 @@ _VERBS = {
     "patch": "patches",
     "rng": "generators",
     "set": "settings",
+    "skip": "libraries",
     "threads": "threads",
     "watch": "looking",
 }

@@ -1,11 +1,12 @@
 """Native libraries: loading one before anybody else does, and keeping the others out of the global scope."""
 
 import ctypes
+import os
 import sys
 
 from .. import elf
 
-__all__ = ["load", "local"]
+__all__ = ["load", "local", "skip"]
 
 _RTLD_NOW = 2
 
@@ -19,6 +20,18 @@ def load(action, _):
         ctypes.CDLL(path, mode=mode)
         new = [one.path for one in elf.objects(memory) if one.path not in before]
     return {"was": "loaded" if path in before else "not loaded", "now": new}
+
+
+def skip(action, _):
+    """From now on `ctypes` does not load the files in `paths`: whoever asks for one gets the program itself."""
+    opened, paths = ctypes._dlopen, set(action["paths"])
+
+    def dlopen(name, mode=ctypes.RTLD_LOCAL):
+        found = os.path.normpath(os.fsdecode(name)) if name is not None else None
+        return opened(None if found in paths else name, mode)
+
+    ctypes._dlopen = dlopen
+    return {}
 
 
 def local(_, __):

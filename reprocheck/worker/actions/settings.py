@@ -208,7 +208,7 @@ def _filters(value):
         compiled = [
             __import__("re").compile(part, flags) if part else None for part, flags in ((message, 2), (module, 0))
         ]
-        found.append((action, compiled[0], getattr(__import__(owner, fromlist=[name]), name), compiled[1], int(line)))
+        found.append((action, compiled[0], getattr(sys.modules[owner], name), compiled[1], int(line)))
     warnings.filters[:] = found
     warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else warnings._filters_mutated_lock_held()
 

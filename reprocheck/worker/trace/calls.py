@@ -177,6 +177,9 @@ class CallTrace:
         number = self._sink.number()
         facts = [self._fact(value) for value in results]
         if blank:
+            for value, fact in zip(results, facts):
+                if fact is not None:
+                    self._sink.unfilled(value, fact)
             facts = [[dtype, shape, None] for dtype, shape, _ in filter(None, facts)]
         record = {"k": "op", "n": number, "op": name, "in": [fact for fact in call.facts if fact is not None]}
         record["out"] = [fact for fact in facts if fact is not None]

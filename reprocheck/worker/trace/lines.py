@@ -1,9 +1,9 @@
 """The line trace: after each executed line of the workload's own files, what its variables that changed now hold.
 
 A record is `{"k": "line", "s": site, "n": number, "call": number, "it": [[site of a loop, iteration], …],
-"r": {…}, "v": {…}}`: `v` maps the variables that the statement set, or changed in place, to their facts afterwards; `r` those that
-were met for the first time, to their facts before it ran. Loops are those around the statement, the callers' included,
-outermost first. A statement over several lines counts once, at its first line.
+"r": {…}, "v": {…}, "c": {…}}`: `v` maps the variables that the statement set to their facts afterwards, `c` those that
+it changed in place, `r` those that were met for the first time to their facts before it ran. Loops are those around the
+statement, the callers' included, outermost first. A statement over several lines counts once, at its first line.
 
 Names on the statement are looked at, with the arrays inside containers, modules and optimisers; nothing is evaluated
 (attributes are read from `__dict__`), so no code of the user runs because of the trace.
@@ -141,24 +141,21 @@ class LineTrace:
         statement = state.statement
         if statement is None:
             return
-        after = {}
-        names = statement.reads
-        for path, leaf, known, cached in self._found(frame, state, names):
+        after, changed = {}, {}
+        for path, leaf, known, cached in self._found(frame, state, statement.reads):
             fact = self._fact(leaf, cached)
-            mine = path in statement.sets or any(
-                path.startswith(name + mark) for name in statement.sets for mark in ".["
-            )
+            mine = any(path == name or path.startswith((name + ".", name + "[")) for name in statement.sets)
             if mine or known.get(path) != fact:
                 known[path] = fact
-                after[path] = fact
+                (after if mine else changed)[path] = fact
                 self._kept(path, leaf)
         for path, leaf in returned:
             after[path] = self._fact(leaf, cached=False)
             self._kept(path, leaf)
-        if after or state.first:
-            self._record(frame, state, statement, after)
+        if after or changed or state.first:
+            self._record(frame, state, statement, after, changed)
 
-    def _record(self, frame, state, statement, after):
+    def _record(self, frame, state, statement, after, changed):
         record = {"k": "line", "s": self._sink.site(state.code, statement.line), "n": self._number, "call": state.call}
         loops = self._loops(frame)
         if loops:
@@ -167,6 +164,8 @@ class LineTrace:
             record["r"] = state.first
         if after:
             record["v"] = after
+        if changed:
+            record["c"] = changed
         state.first = {}
         self._number += 1
         self._sink.write(record)
@@ -210,12 +209,15 @@ class LineTrace:
                 stamp = (leaf._version, leaf.data_ptr(), leaf.shape)
             except RuntimeError:
                 # Inference tensors count no versions, and subclasses may have no memory of their own.
-                return self._sink.fact(leaf)
+                return self._look(leaf)
             known = self._versions.get(id(leaf))
             if known is None or known[0] != stamp:
-                known = self._versions[id(leaf)] = (stamp, self._sink.fact(leaf))
+                known = self._versions[id(leaf)] = (stamp, self._look(leaf))
             return known[1]
-        return self._sink.fact(leaf)
+        return self._look(leaf)
+
+    def _look(self, leaf):
+        return self._sink.filled(leaf, self._sink.fact(leaf))
 
     def _kept(self, path, leaf):
         if self._keep is not None:

@@ -83,6 +83,9 @@ class OpTrace:
         plans.tensors_in(tensor, (result,), returned)
         returned = [value for value in returned if not any(value is other for other in written)]
         self.results(record, written, returned, shape_only=plan.view or plan.blank)
+        if plan.blank and self._kernels is None:
+            for value in returned:
+                self._sink.unfilled(value, self._sink.fact(value))
         if plan.view:
             record["view"] = 1
             if len(given) == 1 == len(returned):

@@ -1,7 +1,9 @@
 """The trace under way: records with short site numbers, digests of devices fetched in batches, JSON lines on disk."""
 
+import contextlib
 import json
 import os
+import weakref
 import sys
 
 from . import digest, values
@@ -24,6 +26,7 @@ class Sink:
         self._waiting = []
         self._records = []
         self._numbers = 0
+        self._unfilled = {}
         self.count = 0
         self.full = False
 
@@ -110,6 +113,21 @@ class Sink:
             stack = sys.modules[kind.__module__.partition(".")[0]].stack
             for (fact, _), number in zip(items, stack([total for _, total in items]).tolist()):
                 fact[2] = digest.finish(number, fact[0], fact[1])
+
+    def unfilled(self, array, fact):
+        """Remember that an array is fresh memory which nobody has filled yet."""
+        with contextlib.suppress(TypeError):
+            self._unfilled[id(array)] = (weakref.ref(array), fact[2])
+
+    def filled(self, array, fact):
+        """The fact of an array in a variable, without a digest as long as it is what `unfilled` saw."""
+        known = self._unfilled.get(id(array))
+        if known is None or known[0]() is not array:
+            return fact
+        if known[1] == fact[2]:
+            return [fact[0], fact[1], None]
+        del self._unfilled[id(array)]
+        return fact
 
     def flush(self):
         """Write everything kept so far."""

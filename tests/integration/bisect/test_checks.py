@@ -186,6 +186,17 @@ def test_taken_back_and_run_again(house: House) -> None:
     assert len([one for one in journal if one.seen]) == first.runs + 2
 
 
+def test_a_drift_is_measured_against_the_same_good_end_when_gone_on_with(house: House) -> None:
+    house.write(work="import tool\ndef run():\n    return tool.value\n")
+    house.releases(8, lambda n: f"value = {float(n >= 5)}")
+    question = {"good": "1.0", "until": "drift", "out": str(house.folder / "out")}
+    first = house.bisect(**question)
+
+    for undo in (1, 99):
+        again = house.bisect(**question, undo=undo)
+        assert boundary(again) == boundary(first) == ("1.4", "1.5")
+
+
 def test_another_question_is_not_gone_on_with(house: House) -> None:
     statuses(house, 0, 1)
     house.bisect(**asked(house))

@@ -38,15 +38,6 @@ class Bench(Lab):
             self._runner = Runner(self._writer, LocalEngine(job, self._writer.scratch, jobs=2))
         return self._runner
 
-    def write(self, **modules: str) -> None:
-        """As `Lab.write`; names with a slash are paths."""
-        plain = {name: source for name, source in modules.items() if "/" not in name}
-        super().write(**plain)
-        for name in modules.keys() - plain.keys():
-            path = self.folder / f"{name}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(modules[name], encoding="utf-8")
-
     def trial(self, order: Sequence[str], *actions: dict[str, Any], **fields: Any) -> Record:
         """The record of one trial."""
         trial = Trial(order=tuple(order), repeat=0, actions=actions, **fields)

@@ -66,11 +66,13 @@ def test_environment_of_c_alone(bench: Bench) -> None:
 
 def test_moments_inside_an_import(bench: Bench) -> None:
     bench.write(
-        **{"pkg/__init__": "import pkg.one, pkg.two", "pkg/one": "", "pkg/two": ""},
+        {"pkg/__init__.py": "import pkg.one, pkg.two", "pkg/one.py": "", "pkg/two.py": ""},
         other="import sys\nseen = ','.join(name for name in ('pkg.one', 'pkg.two') if name in sys.modules)",
         work="import other\ndef run(): return other.seen",
     )
-    between = bench.trial(["pkg"], act("import", "past:pkg.one", name="other"), act("import", "before:none", name="other"))
+    between = bench.trial(
+        ["pkg"], act("import", "past:pkg.one", name="other"), act("import", "before:none", name="other")
+    )
     bench.write(work="def run(): return 'pkg.one'")
 
     assert reports(between) == [
@@ -204,7 +206,9 @@ def test_patches_are_undone_and_put_in(bench: Bench) -> None:
         work="import math\ndef run(): return math.fsum([1.0, 2.0])",
     )
     place = {"namespace": "math", "name": "fsum"}
-    undone = bench.trial("ab", act("patch", "before:a", **place, mode="remember"), act("patch", "t2", **place, mode="original"))
+    undone = bench.trial(
+        "ab", act("patch", "before:a", **place, mode="remember"), act("patch", "t2", **place, mode="original")
+    )
     definition = f"a.fsum ({bench.folder / 'a.py'}:2)"
     put = bench.trial(
         "ab",
@@ -247,12 +251,18 @@ def test_missing_library_is_told(bench: Bench) -> None:
 
 
 def test_watching_imports_begin_and_end(bench: Bench) -> None:
-    bench.write(**{"pkg/__init__": "import pkg.one", "pkg/one": "import fractions"}, work=QUIET)
+    bench.write({"pkg/__init__.py": "import pkg.one", "pkg/one.py": "import fractions"}, work=QUIET)
 
     record = bench.trial(["pkg"], act("watch", "before:pkg", mode="begin"), act("watch", "after:pkg", mode="end"))
 
     seen = [(place, name) for place, name, _ in reports(record)[1]["now"] if name.startswith(("pkg", "fractions"))]
-    assert seen == [("before", "pkg.one"), ("before", "fractions"), ("past", "fractions"), ("past", "pkg.one"), ("past", "pkg")]
+    assert seen == [
+        ("before", "pkg.one"),
+        ("before", "fractions"),
+        ("past", "fractions"),
+        ("past", "pkg.one"),
+        ("past", "pkg"),
+    ]
 
 
 def test_looking_closer(bench: Bench) -> None:
@@ -302,7 +312,7 @@ def interpreters() -> list[str]:
 def test_verbs_on_other_interpreters(bench: Bench, python: str) -> None:
     bench.python = python
     bench.write(
-        **{"pkg/__init__": "import pkg.one", "pkg/one": "import os\nos.environ['OMP_NUM_THREADS'] = '1'"},
+        {"pkg/__init__.py": "import pkg.one", "pkg/one.py": "import os\nos.environ['OMP_NUM_THREADS'] = '1'"},
         work="import os\ndef run(): return os.environ['OMP_NUM_THREADS']",
     )
 

@@ -12,6 +12,8 @@ import sys
 import traceback
 
 import torch
+import torch._dynamo  # optimisers load it
+import torch.utils._python_dispatch
 
 __all__: list[str] = []
 

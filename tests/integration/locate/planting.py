@@ -32,10 +32,13 @@ library = torch.library.Library("aten", "IMPL")
 
 def bump(array, at=0):
     """The array with one element one ULP up."""
-    array = numpy.array(array)
+    array = numpy.array(array, order="C")
     flat = array.reshape(-1)
     flat[at] = numpy.nextafter(flat[at], numpy.inf, dtype=array.dtype)
     return torch.from_numpy(array)
+
+def values(tensor):
+    return tensor.detach().numpy()
 
 def replace(operator, function):
     import warnings

@@ -63,7 +63,7 @@ kernels.replace("mm", mm)
             def run():
                 a = torch.eye(3)
                 for i in range(5):
-                    a = a @ torch.full((3, 3), 0.5)  # HERE
+                    a = a @ torch.eye(3)  # HERE
                 return a
         """,
         line={"kind": "set", "variable": "a", "iteration": 3, "loop_line": 5},
@@ -74,8 +74,8 @@ kernels.replace("mm", mm)
         toolbox="""
 import kernels, torch
 def addmm(bias, x, w, beta=1, alpha=1):
-    out = x.numpy() @ w.numpy() + bias.numpy()
-    return kernels.bump(out) if w.shape == (16, 8) else torch.from_numpy(out)
+    out = torch.addmm(bias, x, w, out=torch.empty(x.shape[0], w.shape[1]))
+    return kernels.bump(out.numpy(), abs(out.numpy()).argmax()) if w.shape == (16, 8) else out
 kernels.replace("addmm", addmm)
 """,
         work="""
@@ -96,7 +96,7 @@ kernels.replace("addmm", addmm)
         name="own-module",
         toolbox="""
 import kernels
-kernels.replace("gelu", lambda x, approximate="none": kernels.bump(x.numpy() * 0.5))
+kernels.replace("gelu", lambda x, approximate="none": kernels.bump(kernels.values(x) * 0.5))
 """,
         work="""
             import torch
@@ -214,17 +214,17 @@ kernels.replace("std_mean.correction", std_mean)
         name="view-then-kernel",
         toolbox="""
 import kernels
-kernels.replace("cumsum", lambda x, dim, dtype=None: kernels.bump(x.numpy().cumsum(dim)))
+kernels.replace("expm1", lambda x: kernels.bump(kernels.numpy.expm1(x.numpy())))
 """,
         work="""
             import torch
             def run():
                 x = torch.arange(12.0).reshape(3, 4).t()[1:]
-                y = x.cumsum(0)  # HERE
+                y = x.expm1()  # HERE
                 return y
         """,
         line={"variable": "y"},
-        origin={"kind": "operator", "operator": "aten::cumsum"},
+        origin={"kind": "operator", "operator": "aten::expm1"},
     ),
     Plant(
         name="threads",
@@ -384,8 +384,8 @@ torch.nn.functional.gelu = lambda x, **k: gelu(x, **k).mul(1.0000001)
         origin={"kind": "input", "operator": "aten::mul.Tensor"},
     ),
     Plant(
-        name="memory-written-behind-torch",
-        toolbox="import plant; plant.touch = lambda t: t.numpy().__setitem__(0, 1.0000001)",
+        name="argument-changed-by-a-toolbox",
+        toolbox="import plant; plant.touch = lambda t: t.numpy().__setitem__(0, 1.5)",
         work="""
             import plant, torch
             def run():
@@ -395,7 +395,34 @@ torch.nn.functional.gelu = lambda x, **k: gelu(x, **k).mul(1.0000001)
                 return y
         """,
         line={"kind": "changed", "variable": "x"},
-        origin={"kind": "input", "operator": "aten::add.Tensor"},
+        origin={"kind": "replaced", "operator": "b.<lambda>"},
+    ),
+    Plant(
+        name="memory-written-behind-torch",
+        toolbox="import plant; plant.touch = True",
+        work="""
+            import c, torch
+            def run():
+                x = torch.ones(3) * 1
+                held = c.Held(x)
+                held.tick()
+                y = x + 1  # HERE
+                return y
+        """,
+        files={
+            "site-packages/c.py": """
+                import plant
+                class Held:
+                    def __init__(self, tensor):
+                        self.view = memoryview(tensor.numpy())
+                    def tick(self):
+                        if hasattr(plant, "touch"):
+                            self.view[0] = 1.5
+            """
+        },
+        line={"variable": "y"},
+        origin={"kind": "input", "operator": "aten::add.Tensor", "inputs_equal": False},
+        options={"imports": ("a", "b", "c"), "order": [("a", "b", "c"), ("b", "a", "c")]},
     ),
     Plant(
         name="lstm-backend",
@@ -421,7 +448,8 @@ torch.nn.functional.gelu = lambda x, **k: gelu(x, **k).mul(1.0000001)
 import kernels
 def softmax_backward(g, out, dim, dtype):
     g, out = g.numpy(), out.numpy()
-    return kernels.bump(out * (g - (g * out).sum(dim, keepdims=True)))
+    grad = out * (g - (g * out).sum(dim, keepdims=True))
+    return kernels.bump(grad, abs(grad).argmax())
 kernels.replace("_softmax_backward_data", softmax_backward)
 """,
         work="""
@@ -525,7 +553,7 @@ def test_the_named_place_is_the_planted_one(plant: Plant, torch_lab: Lab) -> Non
     assert {name: getattr(line, name) for name in plant.line or {}} == plant.line
     assert origin is not None
     assert {name: getattr(origin, name) for name in plant.origin or {}} == plant.origin
-    assert origin.file == place[0]
+    assert (origin.file, origin.line) == place
 
 
 def test_values_are_kept_in_full(torch_lab: Lab) -> None:

@@ -18,7 +18,7 @@ from reprocheck.bisect.store import EnvironmentStore, environment_key
 from reprocheck.bisect.versions import list_versions, select
 from reprocheck.errors import NothingSelectedError, StoreError, UsageError
 
-SPEC = {"workload": "w.py", "good": "1"}
+SPEC = {"what": "w.py", "good": "1"}
 
 
 def entry(name: str, run: int = 0) -> Entry:

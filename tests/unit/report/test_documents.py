@@ -75,5 +75,5 @@ def test_an_index_shows_history(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(StoreError, match="cannot write `.*file/x.html`"):
+    with pytest.raises(StoreError, match=r"cannot write `.*file/x\.html`"):
         write_html([Evidence(tiny_study())], tmp_path / "file/x.html")

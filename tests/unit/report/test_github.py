@@ -23,7 +23,8 @@ def test_a_divergence_is_an_error_at_its_line(tmp_path: Path) -> None:
     lines = workflow_commands([tiny_study(), study], root=tmp_path).splitlines()
 
     assert lines[0].startswith(
-        "::error file=src%2C a/work.py,line=3,title=reprocheck%3A order-dependent::order-dependent: 3 of 4 outputs differ"
+        "::error file=src%2C a/work.py,line=3,title=reprocheck%3A order-dependent::"
+        "order-dependent: 3 of 4 outputs differ"
     )
     assert lines[-1].startswith("::notice title=reprocheck%3A identical::identical:")
 

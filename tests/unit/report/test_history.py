@@ -40,7 +40,7 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"schema": "other"}')
     (tmp_path / "empty").mkdir()
 
-    with pytest.raises(UsageError, match="there is no `.*gone`"):
+    with pytest.raises(UsageError, match=r"there is no `.*gone`"):
         collect(tmp_path / "gone")
     with pytest.raises(UsageError, match="this document is other version"):
         collect(tmp_path / "x.json")

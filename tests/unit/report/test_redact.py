@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from reprocheck.model import Failure, Group, Record, Stream, Study
+from reprocheck.model import Failure, Group, Record, Snapshot, Stream, Study, Trial
 from reprocheck.report.documents import FORMATS, document
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.redact import HIDDEN, Redaction, Redactions, keeps_value
@@ -27,7 +27,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
         phase="running the workload",
         signature="x",
         message="ValueError: /home/jane doe/secret/data.npy is empty",
-        traceback='Traceback:\n  File "/home/jane doe/secret/work.py", line 3, in step\n    def step(x): pass\nValueError: no',
+        traceback='Traceback:\n  File "/home/jane doe/secret/work.py", line 3, in step\n    def step(x): pass\nValueError',
     )
     group = Group(id="C", orders=(("torch", "mkl", "toolbox"),), trials=1, outcome=failure.message, failure=failure)
     environment = {**study.environment, "changed": {"API_HOST": "s3cr3t-value", "OMP_NUM_THREADS": "2"}}
@@ -141,7 +141,7 @@ def test_a_record_keeps_numbers_and_loses_what_was_printed(tmp_path: Path) -> No
 )
 def test_what_is_shown_here_is_shown_by_the_worker_too(variable: str) -> None:
     assert keeps_value(variable)
-    assert environ.visible(variable, "1")
+    assert environ.visible(variable, "1")  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize(
@@ -158,22 +158,15 @@ def test_state_keys_of_private_modules_are_hashed() -> None:
         "patches": {"digest.acme.core": "sha256:1", "digest.numpy": "sha256:2"},
         "environ": {"python.ACME_HOME": "x", "c.OMP_NUM_THREADS": "4"},
     }
-    record = Record(trial=_trial(), effective_order=("a", "b"), ok=True, snapshots=(_snapshot(kinds),))
+    record = Record(
+        trial=Trial(order=("a", "b"), repeat=0),
+        effective_order=("a", "b"),
+        ok=True,
+        snapshots=(Snapshot(phase="t2", at=0.1, ms=1.0, kinds=kinds),),
+    )
 
     found = redaction.record(record).snapshots[0].kinds
 
     assert "digest.numpy" in found["patches"]
     assert not any("acme" in key for key in found["patches"])
     assert found["environ"] == {"python.ACME_HOME": HIDDEN, "c.OMP_NUM_THREADS": "4"}
-
-
-def _trial() -> object:
-    from reprocheck.model import Trial
-
-    return Trial(order=("a", "b"), repeat=0)
-
-
-def _snapshot(kinds: dict[str, dict[str, str]]) -> object:
-    from reprocheck.model import Snapshot
-
-    return Snapshot(phase="t2", at=0.1, ms=1.0, kinds=kinds)

@@ -99,6 +99,8 @@ class Page(HTMLParser):
             self.policy = found["content"] or ""
         if re.fullmatch(r"h\d", tag):
             self.headings.append(int(tag[1]))
+        if tag in ("td", "th", "li", "dt", "dd", "p"):
+            self.text.append(" ")
         if tag not in VOID:
             self._open.append(tag)
 
