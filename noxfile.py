@@ -89,7 +89,7 @@ def plugin(session: nox.Session, version: str) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """Reports in a real browser. Needs Chromium (`apt-get install chromium`; or CHROMIUM=PATH), and npm for axe-core."""
+    """Reports in a browser. Needs Chromium (`apt-get install chromium`, or CHROMIUM=PATH), and npm for axe-core."""
     install(session, "test")
     session.run("pytest", "-m", "browser", *(session.posargs or ["tests/browser"]))
 

@@ -154,6 +154,8 @@ def make_run(
             base,
             verdict="order-dependent" if diverges else "identical",
             exit_code=1 if diverges else 0,
+            reason="each order is stable over its repeats, and orders disagree" if diverges else base.reason,
+            plan=f"all: {len(orders)} orders of {len(orders[0])} subjects",
             orders=tuple(
                 Arm(
                     order=order,

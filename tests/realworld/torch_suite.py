@@ -32,7 +32,7 @@ def batch() -> tuple[Tensor, Tensor]:
     return torch.randn(20, 8, 32), torch.randint(0, 5, (8,))
 
 
-class Reader(nn.Module):
+class Reader(nn.Module):  # type: ignore[misc]  # torch is not followed
     """An LSTM whose recurrent weights start orthogonal, and a classifier on its last state."""
 
     def __init__(self) -> None:

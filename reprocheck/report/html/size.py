@@ -87,7 +87,7 @@ def pictured(item: Item, sources: tuple[Source, Source] | None, pictures: Pictur
     name, detail = item
     short = clip(visible(name), 80)
     drawn: list[tuple[str, Markup]] = []
-    if pictures is not None and detail.ulp_histogram:
+    if pictures is not None and detail.ulp_histogram and detail.size > 1:
         caption = (
             f"How far apart: {detail.differing:,} of {detail.size:,} elements differ, by up to {_ulp(detail)} ULP."
         )

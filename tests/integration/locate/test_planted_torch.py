@@ -131,7 +131,7 @@ import kernels
 kernels.replace("gelu_backward", lambda g, x, approximate="none": kernels.bump(g.numpy() * 0.5))
 """,
         work=train("backward"),
-        line={"kind": "set", "variable": "model.0.weight.grad", "iteration": 1},
+        line={"kind": "changed", "variable": "model.0.weight.grad", "iteration": 1},
         origin={
             "kind": "operator",
             "operator": "aten::gelu_backward",

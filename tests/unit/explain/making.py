@@ -50,7 +50,7 @@ def record(
         for phase, kinds in (states or {}).items()
     )
     output = Output(name="x", dtype="float64", shape=(), nbytes=8, digest="sha256:" + value.rjust(64, "0"))
-    settled = {"ok": True, "outputs": (output,), "effective_order": tuple(order)} | fields
+    settled: dict[str, Any] = {"ok": True, "outputs": (output,), "effective_order": tuple(order)} | fields
     return Record(trial=trial, snapshots=snapshots, events=tuple(events), **settled)
 
 

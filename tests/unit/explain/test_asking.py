@@ -20,7 +20,11 @@ def asker(limit: int, **options: Any) -> Asker:
         return record(trial.order, "1" if trial.order == AB else "2", repeat=trial.repeat, capture=trial.capture)
 
     labels = Labels(
-        study(known), known, patterns=(), tolerance_for=lambda _: Tolerance(), objects=None  # type: ignore[arg-type]
+        study(known),
+        known,
+        patterns=(),
+        tolerance_for=lambda _: Tolerance(),
+        objects=None,  # type: ignore[arg-type]
     )
     return Asker(Engine(outcome), labels, limit, **options)  # type: ignore[arg-type]
 

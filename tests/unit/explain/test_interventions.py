@@ -41,7 +41,8 @@ def pair(good: Record, bad: Record) -> tuple[Pair, tuple[StateDifference, ...]]:
 
 def difference(key: str, good: Any, bad: Any) -> StateDifference:
     changes = tuple(
-        Change(group=group, order=("a", "b"), value=value, phase="t2") for group, value in (("good", good), ("bad", bad))
+        Change(group=group, order=("a", "b"), value=value, phase="t2")
+        for group, value in (("good", good), ("bad", bad))
     )
     return StateDifference(key=key, phase="t2", severity="numeric", why="", changes=changes)
 
@@ -153,10 +154,12 @@ def test_snapshots_have_to_show_the_change() -> None:
 def test_every_kind_knows_its_keys(key: str, kind: type) -> None:
     values = (1, 2) if kind is Threads else ("/a/x.so", "/b/x.so")
 
-    assert [one for one in KINDS if one.applies_to(difference(key, *values))][0] is kind
+    assert next(one for one in KINDS if one.applies_to(difference(key, *values))) is kind
 
 
-@pytest.mark.parametrize("key", ["modules.count", "environ.start.PATH", "patches.digest.torch", "torch.version", "torch.mode.inference"])
+@pytest.mark.parametrize(
+    "key", ["modules.count", "environ.start.PATH", "patches.digest.torch", "torch.version", "torch.mode.inference"]
+)
 def test_what_cannot_be_changed_is_no_candidate(key: str) -> None:
     assert not [one for one in KINDS if one.applies_to(difference(key, "1", "2"))]
 
@@ -191,4 +194,6 @@ def test_library_copy_speaks_of_files() -> None:
     trial = LibraryCopy("k").apply(Trial(order=("a",), repeat=0), (Load("/b/liby.so", everywhere=True),))
 
     assert text == "`/b/liby.so` loaded first, into the global scope"
-    assert trial.actions == ({"do": "load", "at": "t0", "id": "library copy: k", "path": "/b/liby.so", "everywhere": True},)
+    assert trial.actions == (
+        {"do": "load", "at": "t0", "id": "library copy: k", "path": "/b/liby.so", "everywhere": True},
+    )

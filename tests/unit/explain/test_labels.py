@@ -81,7 +81,11 @@ def test_presence_arms_are_named_apart() -> None:
 def test_other_output_names_are_another_outcome(tolerance: Tolerance) -> None:
     records = [record(AB, "1")]
     named = Labels(
-        study(records), records, patterns=(), tolerance_for=lambda _: tolerance, objects=None  # type: ignore[arg-type]
+        study(records),
+        records,
+        patterns=(),
+        tolerance_for=lambda _: tolerance,
+        objects=None,  # type: ignore[arg-type]
     )
 
     assert named.group(record(AB, outputs=())) == "B"

@@ -31,7 +31,9 @@ def test_a_subject_that_is_pulled_in_saw_what_was_written_on_the_way() -> None:
         Event(kind="putenv", at=0.3, phase="t1:a", name="OMP_NUM_THREADS", value="9"),
     ]
     views = Views(
-        record("ab", states=story("ab", None, "9", "9"), events=events, pulled_in={"b": "a"}, effective_order=("a", "b"))
+        record(
+            "ab", states=story("ab", None, "9", "9"), events=events, pulled_in={"b": "a"}, effective_order=("a", "b")
+        )
     )
 
     assert views.value("before:b", KEY) == "1"

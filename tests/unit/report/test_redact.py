@@ -27,7 +27,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
         phase="running the workload",
         signature="x",
         message="ValueError: /home/jane doe/secret/data.npy is empty",
-        traceback='Traceback:\n  File "/home/jane doe/secret/work.py", line 3, in step\n    def step(x): pass\nValueError',
+        traceback='Traceback:\n  File "/home/jane doe/secret/work.py", line 3, in step\n    def step(x): pass\nE',
     )
     group = Group(id="C", orders=(("torch", "mkl", "toolbox"),), trials=1, outcome=failure.message, failure=failure)
     environment = {**study.environment, "changed": {"API_HOST": "s3cr3t-value", "OMP_NUM_THREADS": "2"}}
