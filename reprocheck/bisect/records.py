@@ -245,5 +245,6 @@ class Report(Struct, frozen=True, kw_only=True):
     next_command: tuple[str, ...] = ()
     """What to run next, if something follows."""
     seconds: float = 0.0
+    """Time it took; for one that was gone on with, at least that of all its runs."""
     started: str = ""
     folder: str = ""

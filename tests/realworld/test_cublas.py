@@ -20,7 +20,9 @@ from tests.realworld.conftest import ROOT
 SITE = os.environ.get("REPROCHECK_CUBLAS_SITE", "")
 TOOLKIT = os.environ.get("REPROCHECK_CUBLAS_TOOLKIT", "")
 
-pytestmark = pytest.mark.skipif(not (SITE and TOOLKIT), reason="run by `nox -s cublas`: it needs several GB of packages")
+pytestmark = pytest.mark.skipif(
+    not (SITE and TOOLKIT), reason="run by `nox -s cublas`: it needs several GB of packages"
+)
 
 
 def binding(study: Study, family: str) -> StateDifference:
@@ -57,7 +59,11 @@ def test_cupy_first_gives_torch_another_cublaslt(tmp_path: Path) -> None:
 
 def test_a_toolkit_loaded_first_gives_torch_another_cublas(tmp_path: Path) -> None:
     study = check(
-        "scenarios/cublas_binding.py", cwd=ROOT, out=tmp_path / "run", env={"SCENARIO_CUDA_TOOLKIT": TOOLKIT}, explain=False
+        "scenarios/cublas_binding.py",
+        cwd=ROOT,
+        out=tmp_path / "run",
+        env={"SCENARIO_CUDA_TOOLKIT": TOOLKIT},
+        explain=False,
     )
 
     difference = binding(study, "cublas")

@@ -32,7 +32,7 @@ def first_line_record(line: Line, kept: Kept | None, root: str | None) -> FirstL
     source = source_line(step.place)
     shown = f": `{source}`" if source else ""
     if line.kind == "path":
-        text = f"from {place} on the orders run other lines{shown}"
+        text = f"the orders run other lines from here on: {place}{shown}"
     elif line.kind == "met":
         text = f"`{line.variable}` differs already when {place} first reads it{shown}"
     elif line.kind == "changed" and line.b is None:

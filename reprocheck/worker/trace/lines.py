@@ -25,7 +25,7 @@ _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 class _Frame:
     """What is known of one call of one function."""
 
-    __slots__ = ("call", "code", "counts", "first", "known", "line", "scope", "source", "statement")
+    __slots__ = ("call", "code", "counts", "first", "known", "last", "line", "scope", "source", "statement")
 
     def __init__(self, code, source, call, scope):
         self.code = code
@@ -33,6 +33,9 @@ class _Frame:
         self.call = call
         self.scope = scope
         self.statement = None
+        """The statement that is being executed."""
+        self.last = None
+        """The one before; still known when a generator goes on."""
         self.line = 0
         self.known = {}
         self.first = {}
@@ -120,11 +123,11 @@ class LineTrace:
 
     def _step(self, frame, state, statement, line):
         self._finish(frame, state)
-        before = state.statement
         if statement.is_loop:
-            inside = before is not None and statement.line in before.loops
+            inside = state.last is not None and statement.line in state.last.loops
             state.counts[statement.line] = state.counts.get(statement.line, 0) + 1 if inside else 1
-        state.statement, state.line = statement, line
+        state.statement = state.last = statement
+        state.line = line
         state.first = {}
         for path, leaf, known, cached in self._found(frame, state, statement.reads):
             if path not in known:

@@ -21,10 +21,19 @@ HOOKS = ("first", "call", "given", "star", "stars", "end", "binary", "unary", "i
 """The hooks, found in `builtins` under `hook_name` of these."""
 
 BINARY = {
-    "Add": ("+", "add"), "Sub": ("-", "sub"), "Mult": ("*", "mul"), "MatMult": ("@", "matmul"),
-    "Div": ("/", "truediv"), "FloorDiv": ("//", "floordiv"), "Mod": ("%", "mod"), "Pow": ("**", "pow"),
-    "LShift": ("<<", "lshift"), "RShift": (">>", "rshift"),
-    "BitAnd": ("&", "and_"), "BitOr": ("|", "or_"), "BitXor": ("^", "xor"),
+    "Add": ("+", "add"),
+    "Sub": ("-", "sub"),
+    "Mult": ("*", "mul"),
+    "MatMult": ("@", "matmul"),
+    "Div": ("/", "truediv"),
+    "FloorDiv": ("//", "floordiv"),
+    "Mod": ("%", "mod"),
+    "Pow": ("**", "pow"),
+    "LShift": ("<<", "lshift"),
+    "RShift": (">>", "rshift"),
+    "BitAnd": ("&", "and_"),
+    "BitOr": ("|", "or_"),
+    "BitXor": ("^", "xor"),
 }
 """Node of the syntax tree -> sign, and the function of `operator`."""
 INPLACE = {sign + "=": "i" + name.rstrip("_") for sign, name in BINARY.values()}

@@ -1,0 +1,76 @@
+"""Frozen records shared by every room of the house.
+
+All of them are `msgspec.Struct`s: immutable, typed, and with one JSON form (`msgspec.json`), which is what the store
+writes and the reports publish. Words are those of the README's glossary.
+"""
+
+from __future__ import annotations
+
+from reprocheck.model.base import PassesAt, Struct, Tolerance, Verdict
+from reprocheck.model.explanation import (
+    Cause,
+    Consequence,
+    FirstLine,
+    KernelDifference,
+    OperatorOrigin,
+    OperatorOutput,
+    Origin,
+    Remedy,
+    Reproducer,
+    Rule,
+    Spent,
+    Traced,
+    Unaligned,
+)
+from reprocheck.model.outcome import (
+    Arm,
+    Change,
+    Difference,
+    DifferingTest,
+    Group,
+    Noise,
+    OutputDifference,
+    StateDifference,
+    Suite,
+)
+from reprocheck.model.study import Study
+from reprocheck.model.trial import Event, Failure, NotCompared, Output, Record, Snapshot, Stream, Target, Trial
+
+__all__ = [
+    "Arm",
+    "Cause",
+    "Change",
+    "Consequence",
+    "Difference",
+    "DifferingTest",
+    "Event",
+    "Failure",
+    "FirstLine",
+    "Group",
+    "KernelDifference",
+    "Noise",
+    "NotCompared",
+    "OperatorOrigin",
+    "OperatorOutput",
+    "Origin",
+    "Output",
+    "OutputDifference",
+    "PassesAt",
+    "Record",
+    "Remedy",
+    "Reproducer",
+    "Rule",
+    "Snapshot",
+    "Spent",
+    "StateDifference",
+    "Stream",
+    "Struct",
+    "Study",
+    "Suite",
+    "Target",
+    "Tolerance",
+    "Traced",
+    "Trial",
+    "Unaligned",
+    "Verdict",
+]

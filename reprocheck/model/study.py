@@ -1,0 +1,77 @@
+"""The study: all trials of one question and its verdict. Its JSON is the published document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reprocheck.model.base import Struct, Tolerance, Verdict
+from reprocheck.model.explanation import (
+    Cause,
+    Consequence,
+    FirstLine,
+    KernelDifference,
+    OperatorOrigin,
+    Remedy,
+    Reproducer,
+    Rule,
+    Spent,
+    Traced,
+    Unaligned,
+)
+from reprocheck.model.outcome import Arm, Group, Noise, OutputDifference, StateDifference, Suite
+from reprocheck.model.trial import NotCompared, Target
+
+__all__ = ["Study"]
+
+
+class Study(Struct, frozen=True, kw_only=True):
+    """All trials of one question, and its verdict. Its JSON is the published document."""
+
+    schema: str = "reprocheck/study"
+    schema_version: int = 1
+    reprocheck_version: str
+    verdict: Verdict
+    exit_code: int
+    headline: str
+    """One line that makes sense alone."""
+    reason: str
+    """Why this verdict, in one sentence."""
+    workload: str
+    target: Target
+    subjects: tuple[str, ...]
+    subjects_from: str
+    orders: tuple[Arm, ...]
+    plan: str
+    groups: tuple[Group, ...]
+    outputs: tuple[OutputDifference, ...]
+    selected: tuple[str, ...] = ()
+    """Patterns of the outputs that were compared; empty: all."""
+    tolerance: dict[str, Tolerance] = {}
+    """Output pattern -> how far it may be apart."""
+    state_differences: tuple[StateDifference, ...] = ()
+    hazards: tuple[StateDifference, ...] = ()
+    first_line: FirstLine | None = None
+    origin: OperatorOrigin | None = None
+    inherited: int = 0
+    """Operators after the origin that were given different inputs and gave different outputs."""
+    unaligned: tuple[Unaligned, ...] = ()
+    kernels: tuple[KernelDifference, ...] = ()
+    traced: Traced | None = None
+    rule: Rule | None = None
+    causes: tuple[Cause, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
+    remedy: Remedy | None = None
+    reproducer: Reproducer | None = None
+    budget: Spent | None = None
+    not_compared: tuple[NotCompared, ...] = ()
+    suite: Suite | None = None
+    """Test by test, when the workload is a test suite."""
+    noise: Noise
+    notes: tuple[str, ...] = ()
+    environment: dict[str, Any] = {}
+    """Interpreter, machine, pinned and dropped variables."""
+    command: tuple[str, ...] = ()
+    """The command that repeats it."""
+    seconds: float = 0.0
+    started: str = ""
+    run_dir: str = ""
