@@ -106,8 +106,11 @@ class _Inquiry:
             if not records or label in seen:
                 continue
             seen.add(label)
-            # A repeat number no study reaches, so that the journal does not answer; the next time it does.
-            now = self.asker.label(Trial(order=arm.order, repeat=VERIFYING))
+            # Repeat numbers that no study reaches, so that the journal does not answer; the next time it does. Not part
+            # of the budget: without it there is nothing to explain.
+            again = range(VERIFYING, VERIFYING + self.asker.labels.repeats)
+            trials = [Trial(order=arm.order, repeat=number, capture=not self.bare) for number in again]
+            now = self.asker.labels.label(self.context.runner.run(trials))
             if now != label:
                 raise UsageError(
                     f"`{','.join(arm.order)}` gave {self.asker.labels.name(label)} when this run was made and does not "

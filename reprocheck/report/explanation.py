@@ -9,6 +9,7 @@ from reprocheck.model import Cause, Remedy, Study
 
 __all__ = ["explanation"]
 
+LEAST_BUDGET = 40
 MOST_CONSEQUENCES = 6
 MOST_FAILED = 3
 KNOWN_VALUE = 80
@@ -38,7 +39,7 @@ def _lines(study: Study) -> Iterator[tuple[str, str]]:
     if study.reproducer is not None:
         yield "reproducer", study.reproducer.text
     if study.budget is not None and not study.budget.complete:
-        more = f"reprocheck explain {_run(study)} --budget {2 * max(study.budget.limit, 1)}"
+        more = f"reprocheck explain {_run(study)} --budget {max(2 * study.budget.limit, LEAST_BUDGET)}"
         yield "budget", f"the budget of {study.budget.limit} trials ended the search; go on with `{more}`"
 
 

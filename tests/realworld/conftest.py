@@ -1,4 +1,4 @@
-"""Real packages at pinned versions. Without them a test is skipped with the reason, except where its session promises them."""
+"""Real packages at pinned versions. Without them a test is skipped, unless its session promises them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def needs() -> object:
-    """`needs("mkl", "torch")`: skip where a distribution is missing; fail where REPROCHECK_ALL_PACKAGES promises them."""
+    """`needs("mkl")`: skip where a distribution is missing; fail where REPROCHECK_ALL_PACKAGES promises all."""
 
     def check(*names: str) -> None:
         for name in names:

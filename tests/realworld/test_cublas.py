@@ -34,8 +34,9 @@ def binding(study: Study, family: str) -> StateDifference:
 
 
 def test_cupy_first_gives_torch_another_cublaslt(tmp_path: Path) -> None:
-    """Packages on PYTHONPATH of an empty environment, as with `pip --target` or a build system's runfiles: cupy finds
-    the toolkit's cuBLASLt by CUDA_PATH, and torch, imported later, is bound to it by its SONAME.
+    """cupy finds the toolkit's cuBLASLt by CUDA_PATH, and torch, imported later, is bound to it by its SONAME.
+
+    The packages are on PYTHONPATH of an empty environment, as with `pip --target` or a build system's runfiles.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "empty")], check=True)
     (tmp_path / "work.py").write_text("import torch\ndef run(): return torch.arange(8.0).cumsum(0)\n")

@@ -31,7 +31,7 @@ def test_the_readme_has_every_verdict_with_its_exit_code() -> None:
 @pytest.mark.parametrize("line", re.findall(r"^\$ (reprocheck .*)$", README, re.MULTILINE))
 def test_every_command_in_the_readme_is_one(line: str) -> None:
     """Words and options exist; what they do is tested with the commands themselves."""
-    words = line.partition("#")[0].split()
+    words = line.partition("#")[0].partition(" -- ")[0].split()
     assert words[1] in COMMANDS
     command = cli.get_command(cli.make_context("reprocheck", [], resilient_parsing=True), words[1])
     assert command is not None

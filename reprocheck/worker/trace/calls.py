@@ -142,7 +142,10 @@ class CallTrace:
         name = callees.name(call.callee)
         changed = call.fills
         if callees.may_change(call.callee, kind):
-            changed = changed + [value for value, fact in zip(call.arrays, call.facts) if self._fact(value) != fact]
+            facts = [self._fact(value) for value in call.arrays]
+            self._sink.settle()
+            pairs = zip(call.arrays, call.facts, facts)
+            changed = changed + [value for value, before, now in pairs if before != now]
         results += [value for value in changed if not any(value is other for other in results)]
         self._record(frame, name, call, results, blank=name.rpartition(".")[2] in _BLANK)
 

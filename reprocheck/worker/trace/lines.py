@@ -129,10 +129,10 @@ class LineTrace:
         state.statement = state.last = statement
         state.line = line
         state.first = {}
-        for path, leaf, known, cached in self._found(frame, state, statement.reads):
-            if path not in known:
-                known[path] = state.first[path] = self._fact(leaf, cached)
-                self._kept(path, leaf)
+        new = [item for item in self._found(frame, state, statement.reads) if item[0] not in item[2]]
+        for (path, leaf, known, _), fact in zip(new, self._facts(new)):
+            known[path] = state.first[path] = fact
+            self._kept(path, leaf)
 
     def _last(self, frame, state, value):
         leaves = values.leaves(RETURNED, value)
@@ -145,15 +145,15 @@ class LineTrace:
         if statement is None:
             return
         after, changed = {}, {}
-        for path, leaf, known, cached in self._found(frame, state, statement.reads):
-            fact = self._fact(leaf, cached)
+        found = self._found(frame, state, statement.reads)
+        for (path, leaf, known, _), fact in zip(found, self._facts(found)):
             mine = any(path == name or path.startswith((name + ".", name + "[")) for name in statement.sets)
             if mine or known.get(path) != fact:
                 known[path] = fact
                 (after if mine else changed)[path] = fact
                 self._kept(path, leaf)
         for path, leaf in returned:
-            after[path] = self._fact(leaf, cached=False)
+            after[path] = self._sink.fact(leaf)
             self._kept(path, leaf)
         if after or changed or state.first:
             self._record(frame, state, statement, after, changed)
@@ -205,6 +205,12 @@ class LineTrace:
                 found += _gradients(local, state.known)
         return found
 
+    def _facts(self, found):
+        """The facts of leaves, settled, so that they can be compared."""
+        facts = [self._fact(leaf, cached) for _, leaf, _, cached in found]
+        self._sink.settle()
+        return [self._sink.filled(leaf, fact) for (_, leaf, _, _), fact in zip(found, facts)]
+
     def _fact(self, leaf, cached):
         """The fact of a leaf; a module's unchanged parameters are not read again and again."""
         if cached and values.library(leaf) == "torch":
@@ -212,15 +218,12 @@ class LineTrace:
                 stamp = (leaf._version, leaf.data_ptr(), leaf.shape)
             except RuntimeError:
                 # Inference tensors count no versions, and subclasses may have no memory of their own.
-                return self._look(leaf)
+                return self._sink.fact(leaf)
             known = self._versions.get(id(leaf))
             if known is None or known[0] != stamp:
-                known = self._versions[id(leaf)] = (stamp, self._look(leaf))
+                known = self._versions[id(leaf)] = (stamp, self._sink.fact(leaf))
             return known[1]
-        return self._look(leaf)
-
-    def _look(self, leaf):
-        return self._sink.filled(leaf, self._sink.fact(leaf))
+        return self._sink.fact(leaf)
 
     def _kept(self, path, leaf):
         if self._keep is not None:

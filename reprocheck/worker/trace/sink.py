@@ -101,10 +101,10 @@ class Sink:
         else:
             self._waiting.append((fact, total))
             if len(self._waiting) >= 4 * _BATCH:
-                self._fetch()
+                self.settle()
 
-    def _fetch(self):
-        """Bring the sums that wait on devices over, one copy for each device."""
+    def settle(self):
+        """Bring the sums that wait on devices over, one copy for each device: all facts have their digests then."""
         waiting, self._waiting = self._waiting, []
         groups = {}
         for fact, total in waiting:
@@ -117,22 +117,21 @@ class Sink:
     def unfilled(self, array, fact):
         """Remember that an array is fresh memory which nobody has filled yet."""
         with contextlib.suppress(TypeError):
-            self._unfilled[id(array)] = (weakref.ref(array), fact[2])
+            self._unfilled[id(array)] = (weakref.ref(array), fact)
 
     def filled(self, array, fact):
-        """The fact of an array in a variable, without a digest as long as it is what `unfilled` saw."""
+        """The fact of an array in a variable, without a digest as long as it is what `unfilled` saw; facts are settled."""
         known = self._unfilled.get(id(array))
         if known is None or known[0]() is not array:
             return fact
-        if known[1] == fact[2]:
+        if known[1] == fact:
             return [fact[0], fact[1], None]
         del self._unfilled[id(array)]
         return fact
 
     def flush(self):
         """Write everything kept so far."""
-        if self._waiting:
-            self._fetch()
+        self.settle()
         records, self._records = self._records, []
         if os.getpid() != self._pid or not records:
             return
