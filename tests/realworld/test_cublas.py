@@ -34,7 +34,7 @@ def binding(study: Study, family: str) -> StateDifference:
 
 
 def test_cupy_first_gives_torch_another_cublaslt(tmp_path: Path) -> None:
-    """cupy finds the toolkit's cuBLASLt by CUDA_PATH, and torch, imported later, is bound to it by its SONAME.
+    """By CUDA_PATH cupy finds the toolkit's cuBLASLt; torch, imported later, is bound to it by its SONAME.
 
     The packages are on PYTHONPATH of an empty environment, as with `pip --target` or a build system's runfiles.
     """
