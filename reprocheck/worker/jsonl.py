@@ -17,6 +17,9 @@ def _quote(text):
             out.append("\\" + char)
         elif 32 <= code < 127:
             out.append(char)
+        elif 0xD800 <= code < 0xE000:
+            # Half of a pair, from bytes that were no text: JSON readers refuse it, and the whole line with it.
+            out.append("\\ufffd")
         elif code < 0x10000:
             out.append("\\u%04x" % code)
         else:
