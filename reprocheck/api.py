@@ -15,7 +15,7 @@ import msgspec
 from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import Resolved, layers_for, merge, script_block
 from reprocheck.engine.environment import trial_environment, user_environment
-from reprocheck.engine.gate import Gate
+from reprocheck.engine.gate import Gate, gpu_locks
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.errors import HarnessError, StoreError, UsageError
@@ -151,7 +151,8 @@ def check(
     folder = _folder(out, resume=resume, here=here, target=place)
     exported = _export_folder(trace_export, here)
     with RunWriter(folder, spec, resume=resume) as writer:
-        engine = LocalEngine(job, writer.scratch, jobs=settings.jobs or default_jobs(), gate=gate)
+        jobs = settings.jobs or default_jobs()
+        engine = LocalEngine(job, writer.scratch, jobs=jobs, gate=gate or _gpu_gate(base, jobs))
         runner = Runner(writer, engine, progress or Silent())
         study = run(request, runner, tolerance_for(settings.tolerance))
         study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
@@ -242,6 +243,12 @@ def _context(study: Study, runner: Runner, *, budget: int | None = None, stored:
         budget=budget,
         stored=stored,
     )
+
+
+def _gpu_gate(base: Mapping[str, str], jobs: int) -> Gate | None:
+    """Where there is a GPU, one trial on it at a time, over all runs on this machine; elsewhere no gate."""
+    locks = gpu_locks(base)
+    return Gate(jobs, exclusive=locks) if locks else None
 
 
 def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool = False) -> Study:

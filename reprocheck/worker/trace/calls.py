@@ -7,20 +7,16 @@ count as outputs. Calls of the workload's own functions are not recorded: what h
 """
 
 import builtins
-import operator
 import os
 import sys
 import threading
 
-from . import callees, digest, values
+from . import callees, digest, hooks, values
 from .own import OTHER, OWN
-from .rewrite import BINARY, HOOKS, INPLACE, UNARY, Rewriter, hook_name
+from .rewrite import HOOKS, Rewriter, hook_name
 
 __all__ = ["CallTrace"]
 
-_SIGNS = {sign: getattr(operator, name) for sign, name in BINARY.values()}
-_SIGNS.update({sign: getattr(operator, name) for sign, name in INPLACE.items()})
-_UNARY = {sign: getattr(operator, name) for sign, name in UNARY.values()}
 _BLANK = ("empty", "empty_like", "empty_aligned", "ndarray")
 """What these return is whatever the memory held."""
 _ARRAYS = ("numpy", "cupy")
@@ -56,7 +52,7 @@ class CallTrace:
     def start(self):
         """Install the hooks, and rewrite the workload's functions; a script is rewritten when it is compiled."""
         os.register_at_fork(after_in_child=self._silence)
-        for name, hook in zip(HOOKS, _hooks(self)):
+        for name, hook in zip(HOOKS, hooks.functions(self)):
             setattr(builtins, hook_name(name), hook)
         self._rewriter.functions()
         workload = self._workload()
@@ -196,60 +192,3 @@ class CallTrace:
             self._keep(number, "out", results)
         if self._kernels is not None:
             self._kernels.end(number)
-
-
-def _hooks(trace):
-    """The functions behind `rewrite.HOOKS`, in that order.
-
-    Each begins with a test that a compiler (`torch.compile`) folds away, so that compiled graphs are what they would be
-    without it: https://docs.pytorch.org/docs/stable/generated/torch.compiler.is_compiling.html
-    """
-    torch = sys.modules.get("torch")
-    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or bool
-    here = sys._getframe
-
-    def first(site, function):
-        if not compiling():
-            trace.begin(here(1), site, function, True)
-        return function
-
-    def call(site, function):
-        if not compiling():
-            trace.begin(here(1), site, function, False)
-        return function
-
-    def given(value, name=None):
-        if not compiling():
-            trace.argument(here(1), value, name)
-        return value
-
-    def star(values_):
-        if compiling():
-            return values_
-        values_ = tuple(values_)
-        for value in values_:
-            trace.argument(here(1), value, None)
-        return values_
-
-    def stars(mapping):
-        if not compiling():
-            for name in mapping.keys():  # noqa: SIM118 - any mapping will do
-                trace.argument(here(1), mapping[name], name)
-        return mapping
-
-    def end(site, result):
-        if not compiling():
-            trace.finish(here(1), site, result)
-        return result
-
-    def binary(sign, left, right):
-        if compiling():
-            return _SIGNS[sign](left, right)
-        return trace.operation(here(1), sign, _SIGNS[sign], (left, right))
-
-    def unary(sign, operand):
-        if compiling():
-            return _UNARY[sign](operand)
-        return trace.operation(here(1), "unary " + sign, _UNARY[sign], (operand,))
-
-    return first, call, given, star, stars, end, binary, unary, binary

@@ -54,15 +54,16 @@ class Regions:
             plans.tensors_in(trace.tensor, inputs, given)
             # The list of inputs is emptied by the call, to free them early.
             written = [inputs[index] for index in getattr(graph, "mutated_input_idxs", None) or ()]
-            record = trace.before("torch.compile", given)
+            # Neither the operators inside nor those of the digests are records of their own.
             trace.quiet += 1
             try:
+                record = trace.before("torch.compile", given)
                 result = call(graph, inputs)
+                returned = []
+                plans.tensors_in(trace.tensor, (result,), returned)
+                trace.results(record, written, returned)
             finally:
                 trace.quiet -= 1
-            returned = []
-            plans.tensors_in(trace.tensor, (result,), returned)
-            trace.results(record, written, returned)
             record["note"] = "one region compiled by torch.compile"
             trace.finish(record, place, given)
             return result
@@ -76,6 +77,5 @@ def _keep_out(module):
     skipped = getattr(module, "SKIP_DIRS", None)
     recompile = getattr(module, "_recompile_re", None)
     if isinstance(skipped, list) and recompile is not None:
-        # Not `calls`: its hooks stand in the workload's functions and fold away when these are compiled.
-        skipped += [os.path.join(folder, name) for name in ("ops.py", "places.py", "digest.py", "sink.py", "lines.py")]
+        skipped += [os.path.join(folder, name) for name in os.listdir(folder) if name not in ("hooks.py", "__pycache__")]
         recompile()

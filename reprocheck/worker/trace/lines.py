@@ -19,6 +19,7 @@ from .syntax import Source
 __all__ = ["LineTrace"]
 
 RETURNED = "return value"
+_MAX_FAILURES = 1_000
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 
 
@@ -58,6 +59,7 @@ class LineTrace:
         self._versions = {}
         self._number = 0
         self._busy = False
+        self._failures = 0
         self._thread = threading.get_ident()
         self._driver = None
 
@@ -116,8 +118,11 @@ class LineTrace:
             with self._modes:
                 function(*arguments)
         except Exception as error:
-            self._sink.note("the line trace stopped: %s: %s" % (type(error).__name__, error))
-            self._driver.stop()
+            # A variable that can't be looked at, while torch's compiler is at work for one.
+            self._failures += 1
+            self._sink.note("a line could not be traced: %s" % type(error).__name__)
+            if self._failures >= _MAX_FAILURES:
+                self._driver.stop()
         finally:
             self._busy = False
 

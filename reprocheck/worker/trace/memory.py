@@ -50,6 +50,8 @@ class Memory:
     def wrote(self, tensor):
         """What was known of the tensor's storage is out of date."""
         self._time += 1
+        # Its storage may be another one now.
+        self._entries.pop(id(tensor), None)
         if len(self._writes) > _PURGE:
             self._writes.clear()
             self._entries.clear()
