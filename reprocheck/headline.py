@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reprocheck.model import Arm, Study, Suite, DifferingTest
+from reprocheck.model import Arm, DifferingTest, Study, Suite
 
 __all__ = ["headline", "order_text", "outcomes_text"]
 

@@ -3,8 +3,8 @@
 import contextlib
 import json
 import os
-import weakref
 import sys
+import weakref
 
 from . import digest, values
 
