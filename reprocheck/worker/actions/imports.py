@@ -8,7 +8,7 @@ import sys
 
 __all__ = ["trace", "watch"]
 
-_state = {"on": False, "tell": None, "awaited": frozenset(), "trace": None}
+_state: "dict[str, object]" = {"on": False, "tell": None, "awaited": frozenset(), "trace": None}
 
 
 def watch(tell, awaited):

@@ -47,7 +47,7 @@ _LEFT_ALONE = frozenset(
         *("repr", "str", "format", "id", "callable", "input", "open", "breakpoint"),
     )
 )
-_COMPILERS = (
+_COMPILERS = ("compile", 
     "jit",
     "vectorize",
     "cfunc",

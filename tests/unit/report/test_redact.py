@@ -141,7 +141,7 @@ def test_a_record_keeps_numbers_and_loses_what_was_printed(tmp_path: Path) -> No
 )
 def test_what_is_shown_here_is_shown_by_the_worker_too(variable: str) -> None:
     assert keeps_value(variable)
-    assert environ.visible(variable, "1")  # type: ignore[no-untyped-call]
+    assert environ.visible(variable, "1")
 
 
 @pytest.mark.parametrize(

@@ -69,4 +69,4 @@ SETUP, CALL, TEARDOWN = (report(when, "passed") for when in ("setup", "call", "t
     ],
 )
 def test_outcome_of_a_test(reports: list[SimpleNamespace], expected: tuple[str, str, str]) -> None:
-    assert pytest_target.summary(reports) == expected  # type: ignore[no-untyped-call]
+    assert pytest_target.summary(reports) == expected
