@@ -9,6 +9,7 @@ left out when empty: `a` the other arguments, `s` site, `via` site of a toolbox 
 Backward runs in autograd's threads on a device and in the caller's on a CPU; torch hands the modes over in both cases.
 """
 
+import importlib
 import os
 import sys
 
@@ -192,9 +193,9 @@ class OpTrace:
 
 def _mode_class():
     """The dispatch mode, made when torch is loaded: its base class comes from there."""
-    from torch.utils._python_dispatch import TorchDispatchMode
+    base = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 
-    class Trace(TorchDispatchMode):
+    class Trace(base):
         supports_higher_order_operators = True
 
         def __init__(self, trace):
