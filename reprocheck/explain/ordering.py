@@ -101,6 +101,11 @@ class _Seen:
             self.effective[self.as_loaded(order)] = label
         return label
 
+    @property
+    def asked(self) -> list[Order]:
+        """Orders of all subjects whose outcome is known, as they were asked for."""
+        return list(self._loaded)
+
     def as_loaded(self, order: Order) -> Order:
         """The effective order, or the order itself where an import failed on the way."""
         loaded = self._loaded.get(order, order)
@@ -150,14 +155,16 @@ def _held_back(
     """Orders that were run to tell equally small rules apart, and then to check the one that is left."""
     known = dict(learned)
     held: list[Order] = []
-    while len(held) < HELD_BACK:
-        left = unknown_orders(subjects, [*known, *held], SAMPLE)
-        if not left:
+    # An order that loads as another one does says nothing new, but it costs: hence a limit on the questions.
+    for _ in range(2 * HELD_BACK):
+        left = unknown_orders(subjects, [*known, *seen.asked], SAMPLE)
+        if not left or len(held) == HELD_BACK:
             break
         rules = fit(known, pair=pair, rest=rest)
         order = next(iter(orders_between(rules, left, 1)), left[0])
         seen.label(order)
-        held.append(order)
+        if seen.as_loaded(order) not in known:
+            held.append(order)
         known |= seen.effective
     return held
 

@@ -77,5 +77,7 @@ def _keep_out(module):
     skipped = getattr(module, "SKIP_DIRS", None)
     recompile = getattr(module, "_recompile_re", None)
     if isinstance(skipped, list) and recompile is not None:
-        skipped += [os.path.join(folder, name) for name in os.listdir(folder) if name not in ("hooks.py", "__pycache__")]
+        skipped += [
+            os.path.join(folder, name) for name in os.listdir(folder) if name not in ("hooks.py", "__pycache__")
+        ]
         recompile()

@@ -4,6 +4,8 @@ CUPTI sees every launch of the process, whoever made it, so kernels of cupy and 
 belongs to the operator during which the processor launched it: the launch and the kernel share a correlation number.
 """
 
+import importlib
+
 __all__ = ["assign", "profile_for"]
 
 
@@ -17,10 +19,10 @@ def profile_for(torch):
 
 class _Profile:
     def __init__(self, torch):
-        from torch.profiler import ProfilerActivity, profile
-
+        profiler = importlib.import_module("torch.profiler")
+        activity = profiler.ProfilerActivity
         self._torch = torch
-        self._profile = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+        self._profile = profiler.profile(activities=[activity.CPU, activity.CUDA])
         self._ranges = []
         self._range = None
 

@@ -214,7 +214,7 @@ def _mode_class():
         @classmethod
         def is_infra_mode(cls):
             # Before torch had `ignore_compile_internals`, any other mode made `torch.compile` run eagerly.
-            return not hasattr(TorchDispatchMode, "ignore_compile_internals")
+            return not hasattr(base, "ignore_compile_internals")
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return self._trace.dispatch(func, args, kwargs or {})

@@ -47,7 +47,8 @@ _LEFT_ALONE = frozenset(
         *("repr", "str", "format", "id", "callable", "input", "open", "breakpoint"),
     )
 )
-_COMPILERS = ("compile", 
+_COMPILERS = (
+    "compile",
     "jit",
     "vectorize",
     "cfunc",

@@ -120,7 +120,7 @@ class Sink:
             self._unfilled[id(array)] = (weakref.ref(array), fact)
 
     def filled(self, array, fact):
-        """The fact of an array in a variable, without a digest as long as it is what `unfilled` saw; facts are settled."""
+        """The (settled) fact of an array, without a digest as long as it is what `unfilled` saw."""
         known = self._unfilled.get(id(array))
         if known is None or known[0]() is not array:
             return fact

@@ -131,6 +131,17 @@ def test_a_design_is_checked_on_orders_held_back(lab: Lab) -> None:
     assert "`b` before `a`" in study.rule.sentence or "`a` before `b`" in study.rule.sentence
 
 
+def test_orders_that_load_alike_are_not_held_back(lab: Lab) -> None:
+    lab.write(a=f"{SETS}\nimport c", b=READS, c="", work=RETURNS)
+
+    study = explained(lab, ("a", "b", "c"))
+
+    assert any(arm.same_as for arm in study.orders)
+    assert study.rule is not None
+    assert study.rule.held_back == 0
+    assert study.rule.explained == study.rule.total == len({arm.effective_order for arm in study.orders})
+
+
 def test_presence(lab: Lab) -> None:
     lab.write(a="", b=SETS, work="import os\ndef run(): return os.environ.get('OMP_NUM_THREADS', 'none')")
 

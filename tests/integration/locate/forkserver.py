@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import torch
 import torch._dynamo  # optimisers load it
@@ -44,13 +45,11 @@ def run(request: dict[str, str]) -> int:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(json.loads(request["env"]))
-    folder = os.path.dirname(request["main"])
+    main = Path(request["main"])
     sys.argv = [request["main"], request["job"]]
-    sys.path = [entry for entry in sys.path if entry not in ("", os.path.dirname(os.path.abspath(__file__)))]
-    sys.path.insert(0, folder)
+    sys.path = [str(main.parent), *(entry for entry in sys.path if entry not in ("", str(Path(__file__).parent)))]
     namespace = {"__file__": request["main"], "__name__": "__worker__"}
-    with open(request["main"], encoding="utf-8") as source:
-        exec(compile(source.read(), request["main"], "exec"), namespace)
+    exec(compile(main.read_text(encoding="utf-8"), request["main"], "exec"), namespace)
     try:
         namespace["main"]()  # type: ignore[operator]
     except SystemExit as error:

@@ -12,9 +12,11 @@ def test_one_operator_more_is_one_line_more(make: type[Make], tmp_path: Path) ->
 
     written = export_traces(tmp_path, (("a", "b/c"), ("b/c", "a")), (a, b))
 
-    assert [path.name for path in written] == ["1-a+b_c.ops.tsv", "1-a+b_c.lines.tsv", "2-b_c+a.ops.tsv", "2-b_c+a.lines.tsv"]
+    names = [path.name for path in written]
+    assert names == ["1-a+b_c.ops.tsv", "1-a+b_c.lines.tsv", "2-b_c+a.ops.tsv", "2-b_c+a.lines.tsv"]
     first, second = (written[index].read_text(encoding="utf-8").splitlines() for index in (0, 2))
-    assert [row for row in second if row not in first] == ["mul\tforward\t\t/w/work.py:1\t\t\tfloat32[2]:e\tfloat32[2]:m"]
+    (more,) = [row for row in second if row not in first]
+    assert more == "mul\tforward\t\t/w/work.py:1\t\t\tfloat32[2]:e\tfloat32[2]:m"
     assert len(second) == len(first) + 1
 
 

@@ -21,8 +21,9 @@ def test_no_difference(make: type[Make]) -> None:
 
 
 def test_equal_inputs_and_unequal_outputs(make: type[Make]) -> None:
-    a = make.trace(make.op("exp", "x", "e"), make.op("mm", "e w", "y1"), make.op("add", "y1", "z1"), make.op("abs", "e", "q"))
-    b = make.trace(make.op("exp", "x", "e"), make.op("mm", "e w", "y2"), make.op("add", "y2", "z2"), make.op("abs", "e", "q"))
+    before, after = make.op("exp", "x", "e"), make.op("abs", "e", "q")
+    a = make.trace(before, make.op("mm", "e w", "y1"), make.op("add", "y1", "z1"), after)
+    b = make.trace(before, make.op("mm", "e w", "y2"), make.op("add", "y2", "z2"), after)
 
     origin = found(a, b)
 
@@ -139,7 +140,10 @@ def test_a_toolbox_call_around_an_operator(make: type[Make]) -> None:
     """The call is recorded after what ran inside it: the operator inside is the place."""
     a = make.trace(make.op("gelu", "x", "g"), make.op("abs", "g", "z1"))
     b = make.trace(
-        make.op("gelu", "x", "g"), make.op("mul", "g", "g2"), make.op("toolbox.gelu", "x", "g2"), make.op("abs", "g2", "z2")
+        make.op("gelu", "x", "g"),
+        make.op("mul", "g", "g2"),
+        make.op("toolbox.gelu", "x", "g2"),
+        make.op("abs", "g2", "z2"),
     )
 
     origin = found(a, b)

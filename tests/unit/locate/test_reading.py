@@ -8,7 +8,10 @@ from reprocheck.errors import StoreError
 from reprocheck.explain.locate.reading import Place, read_trace
 
 HEAD = '{"k":"trace","version":1,"modes":["lines","ops"],"libraries":{"torch":"2.13.0"}}\n'
-SITES = '{"k":"site","id":0,"file":"/w/work.py","line":3,"function":"run"}\n{"k":"site","id":1,"file":"/w/t.py","line":9,"function":"f"}\n'
+SITES = (
+    '{"k":"site","id":0,"file":"/w/work.py","line":3,"function":"run"}\n'
+    '{"k":"site","id":1,"file":"/w/t.py","line":9,"function":"f"}\n'
+)
 OP = (
     '{"k":"op","n":4,"op":"aten::mm","in":[["float32",[2,2],"ab",[1,2]],["float32",[2,2],"cd",null,"cuda:0"]],'
     '"out":[["float32",[2,2],null]],"s":0,"via":1,"m":"head","ph":"backward","node":"MmBackward0","fs":0,"a":"_, 1"}\n'

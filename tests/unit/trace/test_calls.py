@@ -12,7 +12,7 @@ pytest.importorskip("numpy")
 
 
 def ops(records: list[dict[str, Any]]) -> list[tuple[int, str, int, int]]:
-    """(line, operator, inputs, outputs)"""
+    """(line, operator, number of inputs, number of outputs) of each."""
     return [(r["s"][0], r["op"], len(r["in"]), len(r["out"])) for r in kinds(records, "op")]
 
 
@@ -205,8 +205,6 @@ def test_values_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         sys.modules, "reprocheck", types.SimpleNamespace(record=lambda name, value: kept.append((name, value.copy())))
     )
 
-    bench.trace(
-        "import numpy as np\ndef run():\n    a = np.ones(2)\n    return a + 1\n", "ops", keep={"op": 1}
-    )
+    bench.trace("import numpy as np\ndef run():\n    a = np.ones(2)\n    return a + 1\n", "ops", keep={"op": 1})
 
     assert [(name, value.tolist()) for name, value in kept] == [("@trace/out[0]", [2.0, 2.0])]

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 
 MASK = 2**64 - 1
 DTYPES = (
-    *("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("bool", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"),
+    *("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128", "bool"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 )
 SHAPES = ((), (0,), (0, 3), (1,), (5, 7), (300, 301), (40_000, 2), (2, 40_000))
 
@@ -72,7 +72,8 @@ def test_lazy_conjugation_and_negation(size: int) -> None:
     tensor = torch.randn(size, size, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
 
     for lazy in (tensor.conj(), tensor.conj().imag, tensor.conj().t()):
-        assert digest.tensor_digest(lazy) == digest.tensor_digest(lazy.clone().resolve_conj().resolve_neg().contiguous())
+        plain = lazy.clone().resolve_conj().resolve_neg().contiguous()
+        assert digest.tensor_digest(lazy) == digest.tensor_digest(plain)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "int64", "complex128", "bool", "float16"])
@@ -150,12 +151,15 @@ def test_nan_payloads() -> None:
 def test_dtype_and_shape_count() -> None:
     data = np.arange(6, dtype=np.float32)
 
-    assert len(
-        {
-            digest.array_digest(item)
-            for item in (data, data.reshape(2, 3), data.reshape(3, 2), data.view(np.int32), data.view(np.uint32))
-        }
-    ) == 5
+    assert (
+        len(
+            {
+                digest.array_digest(item)
+                for item in (data, data.reshape(2, 3), data.reshape(3, 2), data.view(np.int32), data.view(np.uint32))
+            }
+        )
+        == 5
+    )
     assert digest.array_digest(np.zeros((0, 3))) != digest.array_digest(np.zeros((3, 0)))
 
 
@@ -199,7 +203,7 @@ def test_layouts_other_than_strided() -> None:
 
 
 def test_parameters_and_subclasses() -> None:
-    class Tagged(torch.Tensor):  # type: ignore[misc]
+    class Tagged(torch.Tensor):  # type: ignore[name-defined, misc]
         pass
 
     tensor = torch.ones(3)
@@ -280,7 +284,7 @@ def test_devices_sum_several_blocks_at_once(size: int) -> None:
     import types
 
     class Array(np.ndarray[Any, Any]):
-        device = types.SimpleNamespace(id=0)
+        device = types.SimpleNamespace(id=0)  # type: ignore[assignment]
 
     array = np.random.default_rng(0).standard_normal(size).astype(np.float32)
 

@@ -15,32 +15,152 @@ from reprocheck.worker.trace.rewrite import HOOKS, Rewriter, hook_name
 from tests.unit.trace.conftest import Bench
 
 SOURCES = {
-    "calls": "def f(*a, **k):\n    log.append((a, tuple(k)))\n    return len(a)\nresult = f(f(1), *[2, f()], x=f(3, 4), **{'y': f()})",
-    "operators": "a, b = 7, 3\nresult = a / b, (a + b - a * b // b % a ** 2) << 1 | a & b ^ ~a, a >> 1, -a, +b, not a, a @ M(2), 'x' + 'y', [1] * 2",
-    "augmented": "x = [1]\ny = x\nx += [2]\nn = 1\nn **= 3\nn -= 5\nd = {'k': 1}\nd['k'] += 4\nresult = x, y is x, n, d",
-    "comprehensions": "result = [f(i) + 1 for i in g(3) if h(i)], {i: i * 2 for i in g(2)}, {i for i in g(2)}, sum(i * i for i in g(4))",
+    "calls": """
+        def f(*a, **k):
+            log.append((a, tuple(k)))
+            return len(a)
+        result = f(f(1), *[2, f()], x=f(3, 4), **{'y': f()})
+    """,
+    "operators": """
+        a, b = 7, 3
+        result = [a / b, (a + b - a * b // b % a ** 2) << 1 | a & b ^ ~a, a >> 1, -a, +b, not a]
+        result += [a @ M(2), 'x' + 'y', [1] * 2]
+    """,
+    "augmented": """
+        x = [1]
+        y = x
+        x += [2]
+        n = 1
+        n **= 3
+        n -= 5
+        d = {'k': 1}
+        d['k'] += 4
+        result = x, y is x, n, d
+    """,
+    "comprehensions": """
+        one = [f(i) + 1 for i in g(3) if h(i)]
+        result = one, {i: i * 2 for i in g(2)}, {i for i in g(2)}, sum(i * i for i in g(4))
+    """,
     "lambdas": "result = (lambda q: f(q) * 2)(f(3)), list(map(lambda i: -i, g(3)))",
-    "generators": "def gen():\n    got = yield f(1)\n    log.append(got)\n    yield f(got)\nit = gen()\nresult = next(it), it.send(5)",
-    "yield-in-arguments": "def gen():\n    return f((yield 1) + (yield 2))\nit = gen()\nnext(it); it.send(10)\ntry:\n    it.send(20)\nexcept StopIteration as e:\n    result = e.value",
-    "exceptions": "def bad(x):\n    raise KeyError(x)\nfound = []\nfor n in range(3):\n    try:\n        f(f(n), bad(f(n)))\n    except KeyError as e:\n        found.append(e.args)\n    found.append(f(f(n)))\nresult = found",
-    "super": "class A:\n    def go(self):\n        return 1\nclass B(A):\n    def go(self):\n        return super().go() + f(1)\nresult = B().go()",
-    "closures": "def outer(n):\n    def inner(m):\n        nonlocal n\n        n += m\n        return n\n    return inner\ninner = outer(1)\nresult = inner(2), inner(3)",
-    "locals": "def fn(a):\n    b = f(a)\n    return sorted(locals())\nresult = fn(1)",
-    "frames": "import sys\ndef who():\n    return sys._getframe(1).f_code.co_name, sys._getframe(1).f_lineno\ndef caller():\n    return f(1), who()\nresult = caller()",
-    "decorators": "import functools\n@functools.lru_cache(maxsize=None)\ndef fn(x: int = f(2)) -> int:\n    return f(x) + x\nresult = fn(), fn(3)",
-    "match": "def fn(v):\n    match v:\n        case {'a': x} if f(x):\n            return f(x) + x\n        case _:\n            return f(0)\nresult = fn({'a': 4}), fn(3)",
+    "generators": """
+        def gen():
+            got = yield f(1)
+            log.append(got)
+            yield f(got)
+        it = gen()
+        result = next(it), it.send(5)
+    """,
+    "yield-in-arguments": """
+        def gen():
+            return f((yield 1) + (yield 2))
+        it = gen()
+        next(it); it.send(10)
+        try:
+            it.send(20)
+        except StopIteration as e:
+            result = e.value
+    """,
+    "exceptions": """
+        def bad(x):
+            raise KeyError(x)
+        found = []
+        for n in range(3):
+            try:
+                f(f(n), bad(f(n)))
+            except KeyError as e:
+                found.append(e.args)
+            found.append(f(f(n)))
+        result = found
+    """,
+    "super": """
+        class A:
+            def go(self):
+                return 1
+        class B(A):
+            def go(self):
+                return super().go() + f(1)
+        result = B().go()
+    """,
+    "closures": """
+        def outer(n):
+            def inner(m):
+                nonlocal n
+                n += m
+                return n
+            return inner
+        inner = outer(1)
+        result = inner(2), inner(3)
+    """,
+    "locals": """
+        def fn(a):
+            b = f(a)
+            return sorted(locals())
+        result = fn(1)
+    """,
+    "frames": """
+        import sys
+        def who():
+            return sys._getframe(1).f_code.co_name, sys._getframe(1).f_lineno
+        def caller():
+            return f(1), who()
+        result = caller()
+    """,
+    "decorators": """
+        import functools
+        @functools.lru_cache(maxsize=None)
+        def fn(x: int = f(2)) -> int:
+            return f(x) + x
+        result = fn(), fn(3)
+    """,
+    "match": """
+        def fn(v):
+            match v:
+                case {'a': x} if f(x):
+                    return f(x) + x
+                case _:
+                    return f(0)
+        result = fn({'a': 4}), fn(3)
+    """,
     "walrus": "result = [y for i in g(3) if (y := f(i) * 2)]",
-    "strings": "x = 3\nresult = f'{f(x)!r:>4} {x + 1}', '%s %d' % (x, f(x)), b'%d' % x",
+    "strings": """
+        x = 3
+        result = f'{f(x)!r:>4} {x + 1}', '%s %d' % (x, f(x)), b'%d' % x
+    """,
     "starred": "result = [*g(2), *map(f, g(2))], {**{'a': f(1)}}",
     "chained": "result = f(1) < f(2) <= f(3), f(1) if f(0) else f(5), f(1) and f(2) or f(3)",
-    "async": "import asyncio\nasync def one(x):\n    return f(x)\nasync def main():\n    return [await one(i) for i in g(3)] + [await asyncio.gather(one(1), one(2))]\nresult = asyncio.run(main())",
-    "global": "n = 1\ndef fn():\n    global n\n    n += f(2)\nfn()\nresult = n",
-    "del-and-subscripts": "d = {'a': [1, 2]}\nd['a'][f(0)] = f(9)\ndel d['a'][f(1)]\nresult = d, d['a'][0]",
-    "annotations": "x: f(1) = f(2)\ny: int\nresult = x, __annotations__.keys()",
-    "future": "from __future__ import annotations\ndef fn(a: nope) -> nope:\n    return f(a)\nresult = fn(1)",
-}
-PRELUDE = {
-    "calls": "",
+    "async": """
+        import asyncio
+        async def one(x):
+            return f(x)
+        async def main():
+            return [await one(i) for i in g(3)] + [await asyncio.gather(one(1), one(2))]
+        result = asyncio.run(main())
+    """,
+    "global": """
+        n = 1
+        def fn():
+            global n
+            n += f(2)
+        fn()
+        result = n
+    """,
+    "del-and-subscripts": """
+        d = {'a': [1, 2]}
+        d['a'][f(0)] = f(9)
+        del d['a'][f(1)]
+        result = d, d['a'][0]
+    """,
+    "annotations": """
+        x: f(1) = f(2)
+        y: int
+        result = x, __annotations__.keys()
+    """,
+    "future": """
+        from __future__ import annotations
+        def fn(a: nope) -> nope:
+            return f(a)
+        result = fn(1)
+    """,
 }
 HELPERS = """
 log = []
@@ -111,7 +231,9 @@ def test_rewritten_code_does_the_same(name: str) -> None:
 
 
 def test_functions_get_their_own_code_back(bench: Bench) -> None:
-    module = bench.load(bench.write("def outer(n):\n    def inner():\n        return abs(n)\n    return inner\nkept = outer(-2)\n"))
+    module = bench.load(
+        bench.write("def outer(n):\n    def inner():\n        return abs(n)\n    return inner\nkept = outer(-2)\n")
+    )
     before = (module.outer.__code__, module.kept.__code__)
     rewriter = Rewriter(lambda code: code.co_filename == module.__file__)
 

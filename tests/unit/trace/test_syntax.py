@@ -24,9 +24,9 @@ def test_names(tmp_path: Path) -> None:
 def test_what_sets_and_what_changes(tmp_path: Path) -> None:
     source = parsed(tmp_path, "a, (b, c.d) = f()\na[0] = 1\nx += y\nfor k in r: pass\nwith o() as w: pass\n(m := 1)\n")
 
-    sets = [source.statement(line).sets for line in range(1, 7)]  # type: ignore[union-attr]
+    sets = [source.statement(line).sets for line in range(1, 7)]
     assert sets == [("a", "b", "c.d"), (), ("x",), ("k",), ("w",), ("m",)]
-    assert "a" in source.statement(2).reads  # type: ignore[union-attr]
+    assert "a" in source.statement(2).reads
 
 
 def test_loops(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_loops(tmp_path: Path) -> None:
         """,
     )
 
-    loops = {line: source.statement(line).loops for line in (1, 2, 3, 5, 7, 9)}  # type: ignore[union-attr]
+    loops = {line: source.statement(line).loops for line in (1, 2, 3, 5, 7, 9)}
     assert loops == {1: (1,), 2: (1, 2), 3: (1, 2), 5: (1,), 7: (), 9: ()}
 
 
@@ -81,7 +81,7 @@ def test_every_kind_of_block(tmp_path: Path) -> None:
         """,
     )
 
-    sets = {line: source.statement(line).sets for line in (2, 4, 6, 8, 11, 14, 16)}  # type: ignore[union-attr]
+    sets = {line: source.statement(line).sets for line in (2, 4, 6, 8, 11, 14, 16)}
     assert sets == {2: ("a",), 4: ("b",), 6: ("c",), 8: ("d",), 11: ("m",), 14: ("n",), 16: ("k",)}
 
 
