@@ -25,11 +25,12 @@ _ARRAYS = ("numpy", "cupy")
 class _Call:
     """A call under way: its arguments as they are evaluated, with their facts from before the call."""
 
-    __slots__ = ("arrays", "callee", "facts", "fills", "random", "site", "text")
+    __slots__ = ("arrays", "begun", "callee", "facts", "fills", "random", "site", "text")
 
     def __init__(self, site, callee):
         self.site = site
         self.callee = callee
+        self.begun = ()
         self.arrays, self.facts, self.fills, self.text = [], [], [], []
         self.random = None
 
@@ -78,15 +79,17 @@ class CallTrace:
 
     def begin(self, frame, site, function, first):
         """A call of `function` begins; its arguments follow."""
-        if self._quiet or threading.get_ident() != self._thread:
+        if self._quiet or self._sink.full or threading.get_ident() != self._thread:
             return
         calls = self._calls.setdefault(id(frame), [])
-        if first:
-            # What an exception left behind.
-            calls.clear()
+        while first and calls:
+            # An exception left it behind.
+            self._over(calls.pop(), None)
         kind = callees.kind(self._own, function)
         call = _Call(site, function if kind != OWN else None)
         calls.append(call)
+        if self._kernels is not None and kind != OWN:
+            call.begun = (self._kernels.begin(),)
         owner = getattr(function, "__self__", None)
         if kind != OWN and owner is not None:
             if values.library(owner) in _ARRAYS:
@@ -121,6 +124,7 @@ class CallTrace:
             call = calls.pop()
             if call.site == site:
                 break
+            self._over(call, None)
         else:
             return
         if not calls:
@@ -134,6 +138,7 @@ class CallTrace:
             libraries & {"torch"} or any(type(item) in (float, complex) for item in results)
         )
         if not libraries & set(_ARRAYS) and not foreign:
+            self._over(call, None)
             return
         name = callees.name(call.callee)
         changed = call.fills
@@ -157,10 +162,18 @@ class CallTrace:
                 call.text.append(repr(value))
             else:
                 self._add(call, value)
+        if self._kernels is not None:
+            call.begun = (self._kernels.begin(),)
         result = function(*operands)
         library = next(filter(_ARRAYS.__contains__, map(values.library, operands)))
         self._record(frame, "%s %s" % (library, sign), call, [leaf for _, leaf in values.leaves("", result)])
         return result
+
+    def _over(self, call, number):
+        """The kernels of a call are known; `number` is None if it is not recorded."""
+        for begun in call.begun:
+            self._kernels.end(begun, number)
+        call.begun = ()
 
     def _add(self, call, value):
         call.arrays.append(value)
@@ -190,5 +203,4 @@ class CallTrace:
         self._sink.write(record)
         if self._keep is not None:
             self._keep(number, "out", results)
-        if self._kernels is not None:
-            self._kernels.end(number)
+        self._over(call, number)

@@ -23,18 +23,21 @@ class _Profile:
         activity = profiler.ProfilerActivity
         self._torch = torch
         self._profile = profiler.profile(activities=[activity.CPU, activity.CUDA])
-        self._ranges = []
-        self._range = None
+        self._numbers = []
 
     def start(self):
         self._profile.__enter__()
 
-    def begin(self, number):
-        self._range = self._torch.profiler.record_function("reprocheck#%d" % number)
-        self._range.__enter__()
+    def begin(self):
+        number = len(self._numbers)
+        self._numbers.append(None)
+        begun = self._torch.profiler.record_function("reprocheck#%d" % number)
+        begun.__enter__()
+        return number, begun
 
-    def end(self):
-        self._range.__exit__(None, None, None)
+    def end(self, begun, number):
+        self._numbers[begun[0]] = number
+        begun[1].__exit__(None, None, None)
 
     def stop(self):
         """`[(number, [kernel, …])]` of the operators that launched any."""
@@ -49,7 +52,9 @@ class _Profile:
             if event.device_type() == cuda:
                 kernels.append((start, event.correlation_id(), name))
             elif name.startswith("reprocheck#"):
-                ranges.append((start, start + event.duration_ns(), int(name[11:])))
+                number = self._numbers[int(name[11:])]
+                if number is not None:
+                    ranges.append((start, start + event.duration_ns(), number))
             else:
                 launches.setdefault(event.correlation_id(), start)
         return assign(ranges, launches, kernels)

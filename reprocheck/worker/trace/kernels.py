@@ -17,7 +17,7 @@ _MARKS = (b"MKL_VERBOSE", b"onednn_verbose", b"dnnl_verbose")
 
 
 class Kernels:
-    """Listens from `start` to `stop`; `begin` and `end` stand around each operator."""
+    """Listens from `start` to `stop`; `begin` and `end` stand around each operator, one inside the other or not."""
 
     def __init__(self, sink, folder):
         """`folder` takes the text while it is collected."""
@@ -46,17 +46,16 @@ class Kernels:
             for number, names in self._profile.stop():
                 self._sink.write({"k": "kernel", "n": number, "lines": names})
 
-    def begin(self, number):
-        """Operator `number` is about to run."""
+    def begin(self):
+        """An operator is about to run; returns what `end` wants to have."""
         self._take(-1)
-        if self._profile is not None:
-            self._profile.begin(number)
+        return None if self._profile is None else self._profile.begin()
 
-    def end(self, number):
-        """It has run."""
-        if self._profile is not None:
-            self._profile.end()
-        self._take(number)
+    def end(self, begun, number):
+        """It has run, as operator `number`; None for one that is not recorded after all."""
+        if begun is not None:
+            self._profile.end(begun, number)
+        self._take(-1 if number is None else number)
 
     def _flush(self):
         sys.stdout.flush()

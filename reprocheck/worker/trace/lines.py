@@ -9,10 +9,9 @@ Names on the statement are looked at, with the arrays inside containers, modules
 (attributes are read from `__dict__`), so no code of the user runs because of the trace.
 """
 
-import sys
 import threading
 
-from . import values
+from . import stepping, values
 from .own import OWN
 from .syntax import Source
 
@@ -65,7 +64,7 @@ class LineTrace:
 
     def start(self):
         """Begin with the next function that is called."""
-        self._driver = _Monitoring(self) if hasattr(sys, "monitoring") else _Settrace(self)
+        self._driver = stepping.driver(self)
         self._driver.start()
 
     def stop(self):
@@ -262,79 +261,3 @@ def _gradients(local, known):
         if values.library(value) == "torch" and value.is_leaf and value.grad is not None:
             found.append((name + ".grad", value.grad, known, False))
     return found
-
-
-class _Settrace:
-    """Before Python 3.12."""
-
-    def __init__(self, trace):
-        self._trace = trace
-        self._before = None
-
-    def start(self):
-        self._before = sys.gettrace()
-        sys.settrace(self._global)
-
-    def stop(self):
-        sys.settrace(self._before)
-
-    def _global(self, frame, event, _):
-        if event != "call" or not self._trace.owns(frame.f_code):
-            return None
-        self._trace.called(frame)
-        return self._local
-
-    def _local(self, frame, event, value):
-        if event == "line":
-            self._trace.at(frame, frame.f_lineno)
-        elif event == "return":
-            self._trace.returned(frame, value)
-        return self._local
-
-
-class _Monitoring:
-    """Python 3.12 and later: only the workload's own code is instrumented, everything else runs at full speed."""
-
-    def __init__(self, trace):
-        self._trace = trace
-        self._tool = None
-
-    def start(self):
-        monitoring = sys.monitoring
-        self._tool = next(number for number in (3, 4, 5, 2, 1, 0) if monitoring.get_tool(number) is None)
-        monitoring.use_tool_id(self._tool, "reprocheck")
-        events = monitoring.events
-        for event, callback in (
-            (events.PY_START, self._start),
-            (events.PY_RESUME, self._resume),
-            (events.LINE, self._line),
-            (events.PY_RETURN, self._return),
-            (events.PY_YIELD, self._return),
-        ):
-            monitoring.register_callback(self._tool, event, callback)
-        monitoring.set_events(self._tool, events.PY_START)
-
-    def stop(self):
-        if self._tool is not None:
-            sys.monitoring.set_events(self._tool, 0)
-            sys.monitoring.free_tool_id(self._tool)
-            self._tool = None
-
-    def _start(self, code, _):
-        if not self._trace.owns(code):
-            return sys.monitoring.DISABLE
-        events = sys.monitoring.events
-        wanted = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
-        if sys.monitoring.get_local_events(self._tool, code) != wanted:
-            sys.monitoring.set_local_events(self._tool, code, wanted)
-        self._trace.called(sys._getframe(1))
-        return None
-
-    def _resume(self, _code, _offset):
-        self._trace.called(sys._getframe(1))
-
-    def _line(self, _code, line):
-        self._trace.at(sys._getframe(1), line)
-
-    def _return(self, _code, _offset, value):
-        self._trace.returned(sys._getframe(1), value)

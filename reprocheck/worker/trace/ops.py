@@ -31,6 +31,7 @@ class OpTrace:
         self._sink = sink
         self._keep = keep
         self._kernels = kernels
+        self._begun = []
         self._plans = {}
         self._memory = Memory(exact)
         self.places = Places(self._torch, own)
@@ -56,7 +57,7 @@ class OpTrace:
 
     def dispatch(self, func, args, kwargs):
         """Run an operator and record it."""
-        if self.quiet:
+        if self.quiet or self._sink.full:
             return func(*args, **kwargs)
         plan = self._plans.get(func)
         if plan is None:
@@ -79,7 +80,12 @@ class OpTrace:
         record = self.before(plan.name, given, plan.view)
         if plan.random:
             record["rng"] = self._generator_state(given, args, kwargs)
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except BaseException:
+            if self._kernels is not None:
+                self._kernels.end(self._begun.pop(), None)
+            raise
         returned = []
         plans.tensors_in(tensor, (result,), returned)
         returned = [value for value in returned if not any(value is other for other in written)]
@@ -104,13 +110,13 @@ class OpTrace:
         if self._keep is not None:
             self._keep(record["n"], "in", given)
         if self._kernels is not None:
-            self._kernels.begin(record["n"])
+            self._begun.append(self._kernels.begin())
         return record
 
     def results(self, record, written, returned, shape_only=False):
         """Add what it left: arguments it wrote to, and tensors it returned."""
         if self._kernels is not None:
-            self._kernels.end(record["n"])
+            self._kernels.end(self._begun.pop(), record["n"])
         for value in written:
             self._memory.wrote(value)
         facts = [self.fact(value, shape_only, written=True) for value in written]
