@@ -26,11 +26,11 @@ class Gap(NamedTuple):
     b: range
 
 
-def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair | Gap]:
+def align(a: Sequence[Hashable], b: Sequence[Hashable], *, cut: bool = False) -> list[Pair | Gap]:
     """Pairs of equal keys and the gaps between them, in the order of both sequences.
 
     The equal beginning and the equal end are paired one by one; the rest by a longest common subsequence, so that as
-    many steps as possible have a partner.
+    many steps as possible have a partner. With `cut`, a sequence ends early, and a gap at the end is left out.
     """
     start = 0
     shortest = min(len(a), len(b))
@@ -51,6 +51,8 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair | Gap]:
         found.append(pair)
         at_a, at_b = pair.a + 1, pair.b + 1
     found.pop()
+    if cut and found and isinstance(found[-1], Gap):
+        found.pop()
     return found
 
 

@@ -30,7 +30,7 @@ def find_first_line(a: Trace, b: Trace, noisy: frozenset[tuple[object, ...]] = f
 
     `noisy` holds (step key, variable) pairs that differ between identical runs and are no evidence.
     """
-    for step in align([item.key for item in a.lines], [item.key for item in b.lines]):
+    for step in align([item.key for item in a.lines], [item.key for item in b.lines], cut=a.cut or b.cut):
         if isinstance(step, Gap):
             return _apart([a.lines[i] for i in step.a], [b.lines[j] for j in step.b])
         one, other = a.lines[step.a], b.lines[step.b]

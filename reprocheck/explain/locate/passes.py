@@ -25,12 +25,16 @@ __all__ = ["Kept", "Pass", "Passes", "orders_to_trace"]
 Order = tuple[str, ...]
 REPEATS = 2
 """Traced runs of each order: one to compare, one to see what varies anyway."""
+LEAST_SECONDS, TIMES_AS_LONG = 64, 16
+"""A trace may go on for so many seconds, or so many times as long as an untraced trial takes, before it is cut."""
 REPEATS_OF_NOISE = 4
 """Traced runs of one order whose identical runs differ: enough that two of them do, most of the time."""
 
 
 def orders_to_trace(study: Study, *, asked: bool) -> tuple[Order, Order] | None:
     """The two orders to compare: the first one and the first that differs from it; twice the same for a noisy study.
+
+    Where all orders agree and importing only some of the subjects does not, the first order and that arm.
 
     None when there is nothing to locate: orders that agree (unless `asked` for), or orders that fail.
     """
@@ -43,6 +47,9 @@ def orders_to_trace(study: Study, *, asked: bool) -> tuple[Order, Order] | None:
         return noisy.order, noisy.order
     for arm in arms[1:]:
         if arm.group != first.group or set(arm.groups) != set(first.groups):
+            return first.order, arm.order
+    for arm in study.orders:
+        if arm.presence and study.exit_code and arm.failures == 0 and arm.group not in (None, first.group):
             return first.order, arm.order
     if asked:
         return first.order, arms[-1].order
@@ -112,7 +119,7 @@ class Passes:
 
     def run(self, modes: Sequence[str], *, exact: bool = False) -> Pass:
         """Trace both orders in `modes`, with repeats. `exact`: no digest is used for two operators."""
-        request = _request(modes, exact=exact)
+        request = self._request(modes, exact=exact)
         noisy = self.orders[0] == self.orders[1]
         repeats = REPEATS_OF_NOISE if noisy else REPEATS
         orders = self.orders[:1] if noisy else self.orders
@@ -130,7 +137,7 @@ class Passes:
         """One more run of each order that keeps values in full; None if one of them failed."""
         trials = []
         for index, (order, wanted) in enumerate(zip(self.orders, keep, strict=True)):
-            request = {**_request(modes, exact=exact), "keep": dict(wanted)}
+            request = {**self._request(modes, exact=exact), "keep": dict(wanted)}
             trials.append(self._trial(order, index if self.orders[0] == self.orders[1] else 0, request))
         records = self._records(trials)
         if not all(record.ok for record in records):
@@ -150,7 +157,21 @@ class Passes:
     def _trial(
         self, order: Order, repeat: int, request: Mapping[str, Any], env: Mapping[str, str] | None = None
     ) -> Trial:
-        return Trial(order=order, repeat=repeat, capture=False, trace=dict(request), env=dict(env or {}))
+        presence = self._presence(order)
+        return Trial(
+            order=order, repeat=repeat, capture=False, presence=presence, trace=dict(request), env=dict(env or {})
+        )
+
+    def _presence(self, order: Order) -> bool:
+        return len(order) < max(len(record.trial.order) for record in self.context.records)
+
+    def _request(self, modes: Sequence[str], *, exact: bool) -> dict[str, Any]:
+        seconds = LEAST_SECONDS
+        longest = max((record.seconds for record in self.context.records if record.ok), default=0.0)
+        while seconds < TIMES_AS_LONG * longest:
+            # In steps of two, so that a resumed run finds its traced trials again.
+            seconds *= 2
+        return {"modes": list(modes), "seconds": seconds, **({"exact": True} if exact else {})}
 
     def _records(self, trials: Sequence[Trial]) -> list[Record]:
         self.trials += len(trials)
@@ -205,7 +226,8 @@ class Passes:
             if record.trial.order == order
             and record.ok
             and record.trial.trace is None
-            and not (record.trial.actions or record.trial.env or record.trial.presence)
+            and record.trial.presence is self._presence(order)
+            and not (record.trial.actions or record.trial.env)
         ]
 
     def _apart(self) -> bool:
@@ -213,7 +235,3 @@ class Passes:
             {outcome_key(record, self.context.outputs) for record in self.untraced(order)} for order in self.orders
         )
         return first != second
-
-
-def _request(modes: Sequence[str], *, exact: bool) -> dict[str, Any]:
-    return {"modes": list(modes), **({"exact": True} if exact else {})}

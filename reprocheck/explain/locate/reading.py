@@ -111,6 +111,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     lines: tuple[LineStep, ...] = ()
     kernels: tuple[KernelLines, ...] = ()
     notes: tuple[str, ...] = ()
+    cut: bool = False
+    """True when the workload went on after the trace had ended: what is missing at the end says nothing."""
 
 
 class _Head(msgspec.Struct, tag_field="k", tag="trace"):
@@ -128,6 +130,7 @@ class _Site(msgspec.Struct, tag_field="k", tag="site"):
 
 class _Note(msgspec.Struct, tag_field="k", tag="note"):
     text: str
+    cut: int = 0
 
 
 class _Line(msgspec.Struct, tag_field="k", tag="line"):
@@ -181,6 +184,7 @@ def read_trace(path: Path) -> Trace:
     steps: list[LineStep] = []
     kernels: list[KernelLines] = []
     notes: list[str] = []
+    cut = False
     for index, raw in enumerate(lines):
         try:
             item = _DECODER.decode(raw)
@@ -199,6 +203,7 @@ def read_trace(path: Path) -> Trace:
                 kernels.append(KernelLines(number=item.n, lines=item.lines))
             case _Note():
                 notes.append(item.text)
+                cut = cut or bool(item.cut)
             case _Head():
                 head = item
     if head.version != 1:
@@ -210,6 +215,7 @@ def read_trace(path: Path) -> Trace:
         lines=tuple(steps),
         kernels=tuple(kernels),
         notes=tuple(dict.fromkeys(notes)),
+        cut=cut,
     )
 
 

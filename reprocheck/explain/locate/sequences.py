@@ -23,12 +23,13 @@ class Sequences:
     ) -> None:
         """`noisy`: indexes of operators of either side that are no evidence."""
         self.a, self.b = a.operators, b.operators
+        self._cut = a.cut or b.cut
         self.noisy = noisy
 
     @cached_property
     def steps(self) -> list[Pair | Gap]:
         """Pairs and gaps in execution order."""
-        return align([item.key for item in self.a], [item.key for item in self.b])
+        return align([item.key for item in self.a], [item.key for item in self.b], cut=self._cut)
 
     def trusted(self, pair: Pair) -> bool:
         """Whether neither operator of a pair is noisy."""
@@ -108,7 +109,8 @@ def noisy_operators(one: Trace, again: Trace) -> frozenset[int]:
 
     Operators that the second run did not have are noisy too: what runs now and then explains no order.
     """
-    steps = align([item.key for item in one.operators], [item.key for item in again.operators])
+    cut = one.cut or again.cut
+    steps = align([item.key for item in one.operators], [item.key for item in again.operators], cut=cut)
     found: set[int] = set()
     for step in steps:
         if isinstance(step, Gap):

@@ -6,6 +6,7 @@
 * `modes`: some of `lines` and `ops`, or `kernels` alone, which lists operators with the kernels they ran, undigested.
 * `keep`: values to save in full, `{"line": [number, variable], "op": number}`. They become outputs of the trial, under
   names that begin with `KEPT`.
+* `seconds`: after so many no more is traced.
 * `exact`: digest every input anew (see `memory`).
 """
 
@@ -34,7 +35,7 @@ class _Trace:
         wanted = job["trace"]
         modes = wanted["modes"]
         self._keep = wanted.get("keep") or {}
-        self._sink = Sink(job["folder"] + "/trace.jsonl")
+        self._sink = Sink(job["folder"] + "/trace.jsonl", wanted.get("seconds"))
         versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "numpy", "cupy")}
         self._sink.write({"k": "trace", "version": VERSION, "modes": list(modes), "libraries": versions})
         own = Own(job)

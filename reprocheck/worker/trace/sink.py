@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 import weakref
 
 from . import digest, values
@@ -11,15 +12,16 @@ from . import digest, values
 __all__ = ["LIMIT", "Sink"]
 
 LIMIT = 200_000
-"""Records a trace may have; what happens after that is not traced, and the trace says so."""
+"""Records a trace may have. What happens after that, or after the seconds allowed, is not traced, and it says so."""
 _BATCH = 256
 
 
 class Sink:
     """Writes `trace.jsonl`: lines `{"k": kind, …}`; sites (file, line, function) are written once, then numbered."""
 
-    def __init__(self, path):
+    def __init__(self, path, seconds=None):
         """Create `path`; a child forked by the workload writes nothing."""
+        self._deadline = None if seconds is None else time.monotonic() + seconds
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o644)
         self._pid = os.getpid()
         self._sites = {}
@@ -44,15 +46,20 @@ class Sink:
 
     def write(self, record):
         """Keep a record; facts of it that wait for a device may still change until it is flushed."""
-        if self.count >= LIMIT:
-            if not self.full:
-                self.full = True
-                self._records.append({"k": "note", "text": "the trace stops after %d records" % LIMIT})
+        if self.full:
             return
         self.count += 1
         self._records.append(record)
+        if self.count >= LIMIT:
+            self._cut("the trace stops after %d records" % LIMIT)
         if len(self._records) >= _BATCH:
             self.flush()
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                self._cut("the trace stops here: it takes too long")
+
+    def _cut(self, text):
+        self.full = True
+        self._records.append({"k": "note", "text": text, "cut": 1})
 
     def number(self):
         """The number of the operator that begins now."""

@@ -1,4 +1,4 @@
-"""How the interpreter tells that a line of the workload is about to run: `sys.monitoring` from 3.12 on, `settrace` before.
+"""How the interpreter tells that a line is about to run: `sys.monitoring` from Python 3.12 on, `settrace` before.
 
 Both tell a `lines.LineTrace`: `called(frame)`, `at(frame, line)`, `returned(frame, value)`, for the code it `owns`.
 """

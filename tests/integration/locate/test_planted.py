@@ -513,3 +513,53 @@ def test_threads_are_named_as_not_traced(lab: Lab) -> None:
 
     assert study.traced is not None
     assert "what a thread started at work.py:7 does is not traced" in study.traced.notes
+
+
+def test_merely_importing_a_subject(lab: Lab) -> None:
+    lab.write(
+        state="value = 1.0",
+        a="",
+        b="import state\nstate.value = 2.0",
+        work="""
+            import state
+            def run():
+                x = 3.0
+                y = x * state.value
+                return y
+        """,
+    )
+
+    study = lab.check(presence=True, trace="auto")
+
+    assert study.verdict == "identical"
+    assert study.exit_code == 1
+    assert study.traced is not None
+    assert study.traced.orders == (("a", "b"), ())
+    assert study.traced.observer == "agrees"
+    assert study.first_line is not None
+    assert (study.first_line.line, study.first_line.variable, study.first_line.kind) == (5, "state.value", "met")
+
+
+def test_a_cut_trace_says_so_and_shows_what_it_has(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = Plant(
+        name="long",
+        toolbox="plant.value = 5.0",
+        work="""
+            import plant
+            def run():
+                x = getattr(plant, "value", 4.0)  # HERE
+                for n in range(400_000):
+                    x = x + 1
+                return x
+        """,
+    )
+    monkeypatch.setattr("reprocheck.explain.locate.passes.LEAST_SECONDS", 1e-3)
+    monkeypatch.setattr("reprocheck.explain.locate.passes.TIMES_AS_LONG", 0)
+
+    study = located(plant, lab)
+
+    assert study.traced is not None
+    assert "the trace stops here: it takes too long" in study.traced.notes
+    assert study.traced.lines < 1000
+    assert study.first_line is not None
+    assert (study.first_line.file, study.first_line.line) == marked(lab, plant)
