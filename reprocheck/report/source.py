@@ -82,14 +82,17 @@ def excerpt(file: str, line: int, *, workload: str | None = None, digest: str = 
 
 
 def _may_quote(path: Path, workload: str | None, digest: str) -> bool:
-    if any(part.startswith(".") for part in path.parts) and not _LIBRARY.search(str(path)):
-        return False
     real = path.resolve()
     if real.suffix not in (".py", ".pyx"):
         return False
-    if _LIBRARY.search(str(path)) or real.is_relative_to(Path.cwd()):
+    if _LIBRARY.search(str(path)) or _openly_below(real, Path.cwd()):
         return True
-    return bool(workload) and real.is_relative_to(Path(str(workload)).resolve().parent) and _proves(workload, digest)
+    return bool(workload) and _openly_below(real, Path(str(workload)).resolve().parent) and _proves(workload, digest)
+
+
+def _openly_below(file: Path, folder: Path) -> bool:
+    """Whether `file` is below `folder` without a hidden name on the way; where the folder itself is does not count."""
+    return file.is_relative_to(folder) and not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 @cache

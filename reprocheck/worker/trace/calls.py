@@ -12,6 +12,7 @@ import sys
 import threading
 
 from . import callees, digest, hooks, values
+from .later import Later
 from .own import OTHER, OWN
 from .rewrite import HOOKS, Rewriter, hook_name
 
@@ -48,6 +49,7 @@ class CallTrace:
         self._calls = {}
         self._thread = threading.get_ident()
         self._quiet = False
+        self._later = Later()
         self._rewriter = Rewriter(lambda code: own.kind(code) == OWN)
 
     def start(self):
@@ -56,6 +58,8 @@ class CallTrace:
         for name, hook in zip(HOOKS, hooks.functions(self)):
             setattr(builtins, hook_name(name), hook)
         self._rewriter.functions()
+        # What the workload imports while it runs.
+        self._later.whenever(lambda file: self._own.file_kind(file) == OWN, lambda _: self._rewriter.functions())
         workload = self._workload()
         if workload is not None:
             workload.compile = self._compile
@@ -64,6 +68,7 @@ class CallTrace:
         """Give the functions their code back. The hooks stay, for generators that are still running, and do nothing."""
         self._silence()
         self._calls.clear()
+        self._later.stop()
         self._rewriter.restore()
         if "compile" in vars(self._workload() or builtins.object):
             del self._workload().compile

@@ -93,7 +93,12 @@ class Rewriter:
             if not self._own(code):
                 continue
             new = self._code(code)
-            if new is not None and new.co_freevars == code.co_freevars and new.co_flags == code.co_flags:
+            if (
+                new is not None
+                and new is not code
+                and new.co_freevars == code.co_freevars
+                and new.co_flags == code.co_flags
+            ):
                 self._replaced.append((function, code))
                 function.__code__ = new
 

@@ -208,3 +208,25 @@ def test_values_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.trace("import numpy as np\ndef run():\n    a = np.ones(2)\n    return a + 1\n", "ops", keep={"op": 1})
 
     assert [(name, value.tolist()) for name, value in kept] == [("@trace/out[0]", [2.0, 2.0])]
+
+
+def test_files_that_are_imported_on_the_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    bench.write("import numpy as np\n\ndef grow(x):\n    return np.exp(x)\n", "imported_on_the_way.py")
+    monkeypatch.syspath_prepend(str(bench.folder))
+    monkeypatch.delitem(sys.modules, "imported_on_the_way", raising=False)
+
+    records = bench.trace(
+        """\
+        import numpy as np
+        def run():
+            import imported_on_the_way as tools
+            return tools.grow(np.ones(2)), type(tools.__loader__).__name__
+        """,
+        "ops",
+    )
+
+    assert [name for _, name, _, _ in ops(records)] == ["numpy.ones", "numpy.exp"]
+    assert bench.result[1] == "SourceFileLoader"
+    assert not any(type(finder).__name__ == "Later" for finder in sys.meta_path)
