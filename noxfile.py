@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -42,6 +43,8 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = True
 
+# nox would put temporary files below the repository, where pytest runs inside tests take our configuration for theirs.
+TEMPORARY = {"TMPDIR": tempfile.gettempdir()}
 PYPROJECT = nox.project.load_toml(HERE / "pyproject.toml")
 
 
@@ -75,7 +78,7 @@ def tests(session: nox.Session) -> None:
     """The test suite: unit, integration, plugin."""
     install(session, "test", "torch-cpu")
     arguments = session.posargs or ["-n", "2", "--dist", "worksteal", "tests"]
-    session.run("pytest", *arguments)
+    session.run("pytest", *arguments, env=TEMPORARY)
 
 
 @nox.session
@@ -84,21 +87,22 @@ def plugin(session: nox.Session, version: str) -> None:
     """The pytest plugin on the oldest pytest it supports and on the newest known."""
     install(session, "test")
     session.install(f"pytest=={version}")
-    session.run("pytest", *(session.posargs or ["-n", "2", "tests/plugin", "tests/unit/pytest_plugin"]))
+    arguments = session.posargs or ["-n", "2", "tests/plugin", "tests/unit/pytest_plugin"]
+    session.run("pytest", *arguments, env=TEMPORARY)
 
 
 @nox.session
 def browser(session: nox.Session) -> None:
     """Reports in a browser. Needs Chromium (`apt-get install chromium`, or CHROMIUM=PATH), and npm for axe-core."""
     install(session, "test")
-    session.run("pytest", "-m", "browser", *(session.posargs or ["tests/browser"]))
+    session.run("pytest", "-m", "browser", *(session.posargs or ["tests/browser"]), env=TEMPORARY)
 
 
 @nox.session
 def realworld(session: nox.Session) -> None:
     """Real packages at pinned versions, the demo and the README's commands included."""
     install(session, "test", "demo", "realworld")
-    session.run("pytest", "-m", "realworld", *(session.posargs or ["tests/realworld"]))
+    session.run("pytest", "-m", "realworld", *(session.posargs or ["tests/realworld"]), env=TEMPORARY)
 
 
 @nox.session
@@ -128,7 +132,9 @@ def cublas(session: nox.Session) -> None:
         (toolkit / "lib64").symlink_to(next(toolkit.glob("nvidia/*/lib")))
     site = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
     environment = {"REPROCHECK_CUBLAS_SITE": str(site).strip(), "REPROCHECK_CUBLAS_TOOLKIT": str(toolkit)}
-    session.run("pytest", "-m", "realworld", "tests/realworld/test_cublas.py", *session.posargs, env=environment)
+    session.run(
+        "pytest", "-m", "realworld", "tests/realworld/test_cublas.py", *session.posargs, env=environment | TEMPORARY
+    )
 
 
 @nox.session

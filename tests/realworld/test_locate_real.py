@@ -7,6 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ Needs = Callable[..., None]
 
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="mkl is for x86-64")
 LINEAR_ALGEBRA = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::dot")
-ONE_OF_EACH = {"repeat": 1, "max_repeat": 1, "observer": False, "explain": False}
+ONE_OF_EACH: dict[str, Any] = {"repeat": 1, "max_repeat": 1, "observer": False, "explain": False}
 
 
 def located(workload: str, folder: Path, *, imports: list[str], trace: str = "auto") -> Study:

@@ -26,7 +26,7 @@ from reprocheck.model import (
 __all__ = ["Engine", "failed", "record", "study"]
 
 Kinds = Mapping[str, Mapping[str, Any]]
-TARGET = Target(text="work.py::run", kind="function", path="/work/work.py", name="run")
+TARGET = Target(text="work.py::run", kind="function", path="/folder/work.py", name="run")
 
 
 def record(
