@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, settings
 
 from reprocheck.model import Study
 
-
 # A busy machine is no reason to fail: how long an example takes says nothing about what is tested.
 settings.register_profile("reprocheck", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reprocheck")
