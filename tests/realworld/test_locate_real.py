@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ Needs = Callable[..., None]
 
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="mkl is for x86-64")
 LINEAR_ALGEBRA = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::dot")
+ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
 ONE_OF_EACH: dict[str, Any] = {"repeat": 1, "max_repeat": 1, "observer": False, "explain": False}
 
 
@@ -70,7 +72,7 @@ def test_mkl_scenario_names_the_linear_algebra_call(needs: Needs, tmp_path: Path
 @pytest.mark.parametrize(
     ("layer", "width", "operators"),
     [
-        ("nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)", 32, LINEAR_ALGEBRA),
+        ("nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)", 32, (*LINEAR_ALGEBRA, ATTENTION)),
         ("nn.LSTM(32, 48, batch_first=True)", 48, (*LINEAR_ALGEBRA, "aten::mkldnn_rnn_layer")),
     ],
 )
