@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from typing import Any
 
 import pytest
 
