@@ -47,7 +47,9 @@ def test_results_that_began_to_depend_on_the_order(house: House) -> None:
     assert (report.outcome, report.exit_code) == ("found", 0)
     assert boundary(report) == ("1.40", "1.41")
     assert report.versions_run == report.runs == 8
-    assert report.plan == "64 versions: 64 available, 64 distinct, about 8 to run"
+    assert report.plan.replace("at most ", "") == "64 versions: 64 available, 64 distinct, about 8 to run", (
+        "pip looks less far"
+    )
     assert report.factorial is not None
     assert report.factorial.verdict == "order-sensitive"
     assert "with other imported before tool, it gives 1.40's results" in report.factorial.sentence
