@@ -43,18 +43,31 @@ def _module(function):
 
 
 def name(function):
-    """`numpy.linalg.solve`, `numpy.ndarray.sum`, `cupy.RawKernel(saxpy)`."""
+    """`numpy.linalg.solve`, `numpy.ndarray.sum`, `numpy.add.reduce`, `cupy.RawKernel(saxpy)`."""
     owner = getattr(function, "__self__", None)
     own_name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     module = getattr(function, "__module__", None)
+    if type(owner).__name__ == "ufunc":
+        return "%s.%s" % (name(owner), own_name.rpartition(".")[2])
     if owner is not None and not isinstance(owner, (type, types.ModuleType)):
         return "%s.%s" % (_type_name(type(owner)), (own_name or "").rpartition(".")[2])
     if type(function).__name__ == "ufunc":
-        return "%s.%s" % (type(function).__module__.partition(".")[0], getattr(function, "__name__", "ufunc"))
+        top = type(function).__module__.partition(".")[0]
+        short = getattr(function, "__name__", "ufunc")
+        return "%s.%s" % (top, short[len(top) + 1 :] if short.startswith(top + "_") else short)
     if isinstance(own_name, str) and isinstance(module, str):
-        return "%s.%s" % (module, own_name)
+        return "%s.%s" % (_public(module), own_name)
     called = getattr(function, "name", None) or own_name
     return _type_name(type(function)) + ("(%s)" % called if isinstance(called, str) else "")
+
+
+def _public(module):
+    """`cupy.linalg` of `cupy.linalg._solve`: a library's module as its users know it."""
+    parts = module.split(".")
+    if parts[0] not in _LIBRARIES:
+        return module
+    private = next((index for index, part in enumerate(parts) if part.startswith("_")), len(parts))
+    return ".".join(parts[:private])
 
 
 def _type_name(cls):

@@ -76,7 +76,7 @@ def _keep_out(module):
     folder = os.path.dirname(os.path.abspath(__file__))
     skipped = getattr(module, "SKIP_DIRS", None)
     recompile = getattr(module, "_recompile_re", None)
-    if isinstance(skipped, list) and recompile is not None:
+    if isinstance(skipped, list) and recompile is not None and not any(path.startswith(folder) for path in skipped):
         skipped += [
             os.path.join(folder, name) for name in os.listdir(folder) if name not in ("hooks.py", "__pycache__")
         ]

@@ -13,22 +13,24 @@ that are all in the words' top bits (signs flipped in pairs); changes that touch
 Swaps, transpositions, sign flips, zeros' signs and NaN payloads are changes of words like any other. It is no secure
 hash.
 
-Memory: one block of products at a time on a CPU, `_DEVICE_BLOCKS` on a device, whatever the array's size.
+Memory: the products of a few blocks at a time, 2 MiB on a CPU and 64 MiB on a device, whatever the array's size.
 """
 
 import math
+import operator
 import sys
 
 __all__ = ["array_digest", "array_total", "dtype_name", "finish", "tensor_digest", "tensor_sum"]
 
 BLOCK = 1 << 15
 """Words that share a multiplier: 256 KiB of products, which stay in a core's cache."""
-_DEVICE_BLOCKS = 256
+_CPU_BLOCKS, _DEVICE_BLOCKS = 8, 256
+"""Blocks at a time: torch's threads share them, and 2 MiB of products still come from memory that is at hand."""
 _MASK = (1 << 64) - 1
 _MULTIPLIERS = 1 << 40
 """Positions from here on give the blocks' multipliers; no array is that long."""
 
-_tables: dict[object, tuple[object, object]] = {}
+_spaces: dict[object, object] = {}
 _heads: dict[tuple[str, tuple[int, ...]], int] = {}
 
 
@@ -46,8 +48,12 @@ def array_digest(array):
 
 def array_total(array):
     """The sum of words of a numpy or cupy array or numpy scalar, as `array_sum`."""
-    xp = sys.modules["cupy" if type(array).__module__.partition(".")[0] == "cupy" else "numpy"]
-    return array_sum(xp, xp.asarray(array))
+    if type(array).__module__.partition(".")[0] != "cupy":
+        numpy = sys.modules["numpy"]
+        return array_sum(numpy, numpy.asarray(array))
+    cupy = sys.modules["cupy"]
+    with cupy.cuda.Device(array.device.id):
+        return array_sum(cupy, array)
 
 
 def dtype_name(value):
@@ -91,13 +97,13 @@ def tensor_sum(tensor):
         return _sum_of_parts([tensor_sum(part) for part in _tensor_parts(torch, tensor)])
     width = tensor.element_size()
     word = torch.int8 if width == 1 else torch.int16 if width == 2 else torch.int32
-    keys = _table(tensor.device, lambda values: torch.tensor(values, dtype=torch.int64, device=tensor.device))[0]
+    space = _spaces.get(tensor.device) or _torch_space(torch, tensor.device)
     bits_apart = tensor.is_conj() or tensor.is_neg()
     words = tensor.numel() * ((width + 3) // 4)
     if words <= BLOCK and not bits_apart:
         # The common case, without a loop.
-        total = (tensor.contiguous().view(-1).view(word) * keys[:words]).sum()
-        return total if total.is_cuda else total.item()
+        total = (tensor.contiguous().view(-1).view(word) * space.keys[:words]).sum()
+        return space.settle(total)
 
     def flat(piece):
         if bits_apart:
@@ -105,10 +111,8 @@ def tensor_sum(tensor):
         return piece.contiguous().view(-1).view(word)
 
     whole = tensor.is_contiguous() and not bits_apart
-    group = 1 if tensor.device.type == "cpu" else _DEVICE_BLOCKS
-    limit = tensor.numel() if whole else group * BLOCK * 4 // max(4, width)
-    pieces = ((flat(piece), at * ((width + 3) // 4)) for piece, at in _pieces(tensor, limit))
-    return _fold(pieces, tensor.device, group, int if tensor.device.type == "cpu" else None)
+    limit = tensor.numel() if whole else space.group * BLOCK * 4 // max(4, width)
+    return _fold(space, ((flat(piece), at * ((width + 3) // 4)) for piece, at in _pieces(tensor, limit)))
 
 
 def array_sum(xp, array):
@@ -135,34 +139,84 @@ def array_sum(xp, array):
         words = xp.ascontiguousarray(piece).reshape(-1).view(word)
         return xp.ascontiguousarray(words.reshape(-1, 8)[:, :5]).reshape(-1) if padded else words
 
+    device = "numpy" if xp.__name__ == "numpy" else ("cupy", array.device.id)
+    space = _spaces.get(device) or _array_space(xp, device)
+    whole = array.flags.c_contiguous and not padded
+    limit = array.size if whole else max(1, space.group * BLOCK // per_element)
+    return _fold(space, ((flat(piece), at * per_element) for piece, at in _pieces(array, limit)))
+
+
+class _Space:
+    """Where sums are taken: the keys there, and how products and numbers are made of them."""
+
+    __slots__ = ("_known", "_make", "group", "keys", "multiply", "settle")
+
+    def __init__(self, make, group, multiply, settle):
+        """`make` puts a list of integers there; `settle` turns a sum into what is added up."""
+        self._make = make
+        self._known = {}
+        self.keys = make([_odd(position) for position in range(BLOCK)])
+        self.group = group
+        """Blocks whose products are made at a time."""
+        self.multiply = multiply
+        self.settle = settle
+
+    def multipliers(self, block, count):
+        """The multipliers of so many blocks."""
+        found = self._known.get((block, count))
+        if found is None:
+            if len(self._known) > 1000:
+                self._known.clear()
+            found = self._known[block, count] = self._make([_multiplier(block + index) for index in range(count)])
+        return found
+
+
+def _torch_space(torch, device):
+    def make(values):
+        return torch.tensor(values, dtype=torch.int64, device=device)
+
+    if device.type == "cpu":
+        # Memory of its own for the products: fresh pages for each would cost more than the arithmetic.
+        buffer = torch.empty(_CPU_BLOCKS * BLOCK, dtype=torch.int64)
+
+        def multiply(words, keys):
+            return torch.mul(words, keys, out=buffer[: words.numel()].view(words.shape))
+
+        space = _Space(make, _CPU_BLOCKS, multiply, torch.Tensor.item)
+    else:
+        space = _Space(make, _DEVICE_BLOCKS, torch.mul, torch.Tensor.detach)
+    _spaces[device] = space
+    return space
+
+
+def _array_space(xp, device):
+    def make(values):
+        return xp.asarray(values, dtype="i8")
+
     cpu = xp.__name__ == "numpy"
-    group = 1 if cpu else _DEVICE_BLOCKS
-    limit = array.size if array.flags.c_contiguous and not padded else max(1, group * BLOCK // per_element)
-    device = "numpy" if cpu else ("cupy", array.device.id)
-    _table(device, lambda values: xp.asarray(values, dtype="i8"))
-    pieces = ((flat(piece), at * per_element) for piece, at in _pieces(array, limit))
-    return _fold(pieces, device, group, int if cpu else None)
+    space = _Space(make, 1 if cpu else _DEVICE_BLOCKS, operator.mul, int if cpu else lambda total: total)
+    _spaces[device] = space
+    return space
 
 
-def _fold(pieces, device, group, settle):
-    """Sum over `(flat words, position of the first)`; `settle` makes a Python number of a sum, None leaves it there."""
-    keys, multipliers = _tables[device][:2]
+def _fold(space, pieces):
+    """Sum over `(flat words, position of the first)`."""
     total = 0
     for words, position in pieces:
         start, size = 0, words.shape[0]
         while start < size:
             block, offset = divmod(position + start, BLOCK)
-            count = 0 if offset else min(group, (size - start) // BLOCK)
+            count = 0 if offset else min(space.group, (size - start) // BLOCK)
             if count > 1:
-                sums = (words[start : start + count * BLOCK].reshape(count, BLOCK) * keys).sum(-1)
-                value = (sums * multipliers(block, count)).sum()
+                rows = words[start : start + count * BLOCK].reshape(count, BLOCK)
+                sums = space.multiply(rows, space.keys).sum(-1)
+                total = total + space.settle((sums * space.multipliers(block, count)).sum())
                 start += count * BLOCK
             else:
                 length = min(BLOCK - offset, size - start)
-                value = (words[start : start + length] * keys[offset : offset + length]).sum()
-                value = (settle(value) if settle else value) * _multiplier(block)
+                value = space.multiply(words[start : start + length], space.keys[offset : offset + length]).sum()
+                total = total + space.settle(value) * _multiplier(block)
                 start += length
-            total = total + value
     return total
 
 
@@ -182,23 +236,6 @@ def _pieces(array, limit, at=0):
     rows = limit // inner
     for start in range(0, shape[0], rows):
         yield array[start : start + rows], at + start * inner
-
-
-def _table(device, make):
-    """The keys of one block on `device`, and a function for the multipliers of several; made at the first use."""
-    found = _tables.get(device)
-    if found is None:
-        known = {}
-
-        def multipliers(block, count):
-            if (block, count) not in known:
-                if len(known) > 64:
-                    known.clear()
-                known[block, count] = make([_multiplier(block + index) for index in range(count)])
-            return known[block, count]
-
-        found = _tables[device] = (make([_odd(position) for position in range(BLOCK)]), multipliers)
-    return found
 
 
 def _tensor_parts(torch, tensor):
