@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +14,12 @@ from hypothesis import HealthCheck, settings
 from reprocheck.model import Study
 
 # A busy machine is no reason to fail: how long an example takes says nothing about what is tested.
-settings.register_profile("reprocheck", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("reprocheck")
+# The suite is a gate, so it draws the same examples in every run; REPROCHECK_HYPOTHESIS=search looks for new ones.
+settings.register_profile(
+    "reprocheck", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, database=None
+)
+settings.register_profile("search", settings.get_profile("reprocheck"), derandomize=False, max_examples=2000)
+settings.load_profile("search" if os.environ.get("REPROCHECK_HYPOTHESIS") == "search" else "reprocheck")
 
 
 class Lab:
