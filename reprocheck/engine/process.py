@@ -8,15 +8,15 @@ import resource
 import selectors
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from reprocheck.errors import HarnessError
 from reprocheck.model import Stream, Struct
 
-__all__ = ["Exit", "run_process"]
+__all__ = ["Exit", "Stop", "run_process"]
 
 HEAD_BYTES = 16 * 1024
 TAIL_BYTES = 48 * 1024
@@ -24,6 +24,16 @@ TAIL_BYTES = 48 * 1024
 ABORT_GRACE_S = 1.0
 # A killed group closes its pipes at once; a process that left the group may hold them.
 DRAIN_S = 0.5
+
+
+class Stop(Protocol):
+    """Tells that running is to end: a `threading.Event`, or something that answers like one."""
+
+    def is_set(self) -> bool:
+        """Whether to end now; asked several times a second."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep for `timeout` seconds or until it is set; tells whether it is."""
 
 
 class Exit(Struct, frozen=True, kw_only=True):
@@ -69,7 +79,7 @@ def run_process(
     env: Mapping[str, str],
     cwd: Path,
     timeout: float,
-    stop: threading.Event,
+    stop: Stop,
 ) -> Exit:
     """Run `argv` to its end, its time-out, or until `stop` is set; nothing of its process group survives.
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from reprocheck.engine.local import LocalEngine
+from reprocheck.engine.base import Engine
 from reprocheck.engine.phases import RawRecord
 from reprocheck.model import Output, Record, Trial
 from reprocheck.store.objects import TRACE
@@ -49,7 +49,7 @@ class Runner:
     """An engine, the run folder its trials go to, and who is told."""
 
     writer: RunWriter
-    engine: LocalEngine
+    engine: Engine
     progress: Progress = field(default_factory=Silent)
 
     def run(self, trials: Sequence[Trial]) -> list[Record]:

@@ -11,7 +11,7 @@ from string import Template
 from typing import Any
 
 from reprocheck.engine.environment import trial_environment
-from reprocheck.engine.local import Job
+from reprocheck.engine.trial import Job
 from reprocheck.explain.remedy import Proposal
 from reprocheck.explain.swap import Order, Swap
 from reprocheck.model import Reproducer, Study
