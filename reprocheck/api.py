@@ -14,10 +14,12 @@ import msgspec
 
 from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import Resolved, layers_for, merge, script_block
+from reprocheck.engine.choose import engine_for
 from reprocheck.engine.environment import trial_environment, user_environment
-from reprocheck.engine.gate import Gate, gpu_locks
-from reprocheck.engine.local import Job, LocalEngine, default_jobs
+from reprocheck.engine.gate import Gate
+from reprocheck.engine.local import LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
+from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError, StoreError, UsageError
 from reprocheck.line import Request, run
 from reprocheck.model import Study, Target, Tolerance
@@ -78,7 +80,7 @@ def check(
             default where it is explained), `lines`, `ops`, `kernels` (all of it, and which kernels ran) or `none`.
         trace_export: A folder for the traces as text, one operator and one executed line a line.
         **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
-            tolerance, rtol, atol, ulp, presence, observer.
+            tolerance, rtol, atol, ulp, presence, observer, engine, scheduler, workers, machines, shared, gpus.
 
     Raises:
         UsageError: The question can't be asked; nothing that was measured is lost.
@@ -150,15 +152,15 @@ def check(
     )
     folder = _folder(out, resume=resume, here=here, target=place)
     exported = _export_folder(trace_export, here)
+    told = progress or Silent()
     with RunWriter(folder, spec, resume=resume) as writer:
-        jobs = settings.jobs or default_jobs()
-        engine = LocalEngine(job, writer.scratch, jobs=jobs, gate=gate or _gpu_gate(base, jobs))
-        runner = Runner(writer, engine, progress or Silent())
-        study = run(request, runner, tolerance_for(settings.tolerance))
-        study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
-        study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
-        if explain:
-            study = _explained(study, runner, budget)
+        with engine_for(job, writer.scratch, settings, gate=gate, done=writer.records(), note=told.note) as engine:
+            runner = Runner(writer, engine, told, mixed=settings.machines == "any")
+            study = run(request, runner, tolerance_for(settings.tolerance))
+            study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
+            study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
+            if explain:
+                study = _explained(study, runner, budget)
         writer.finish(study)
     return study
 
@@ -243,12 +245,6 @@ def _context(study: Study, runner: Runner, *, budget: int | None = None, stored:
         budget=budget,
         stored=stored,
     )
-
-
-def _gpu_gate(base: Mapping[str, str], jobs: int) -> Gate | None:
-    """Where there is a GPU, one trial on it at a time, over all runs on this machine; elsewhere no gate."""
-    locks = gpu_locks(base)
-    return Gate(jobs, exclusive=locks) if locks else None
 
 
 def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool = False) -> Study:

@@ -28,6 +28,20 @@ __all__ = ["command"]
     "--max-repeat", type=int, metavar="N", help="Trials of each order at most, when they disagree [default: 10]"
 )
 @click.option("--jobs", "-j", type=int, metavar="N", help="Trials at a time [default: the cores]")
+@click.option(
+    "--engine",
+    metavar="local|dask",
+    help="Where trials run: here, or on the workers of a Dask cluster (needs reprocheck[dask]) [default: local]",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler [default: a cluster inside this process]")
+@click.option("--workers", multiple=True, metavar="ADDRESS", help="Use this Dask worker, or this host's (repeatable)")
+@click.option(
+    "--machines",
+    metavar="alike|any",
+    help="Refuse machines of different kinds, or take the machine as a factor of its own [default: alike]",
+)
+@click.option("--shared", metavar="DIR", help="Folder that all machines see, for large outputs")
+@click.option("--gpus", type=int, metavar="N", help="GPUs a trial takes, as Dask resource [default: 1 where offered]")
 @click.option("--timeout", type=float, metavar="S", help="Seconds a trial may take [default: 600]")
 @click.option("--python", metavar="PATH", help="Interpreter of the trials; it needs nothing of ours installed")
 @click.option(
@@ -118,6 +132,7 @@ def one_study(target: str | Target, *, command: list[str], options: dict[str, An
             observer=observer,
             explain=explain,
             outputs=list(options.pop("outputs")) or None,
+            workers=list(options.pop("workers", ())) or None,
             **options,
         )
 

@@ -47,6 +47,18 @@ class Options(Struct, frozen=True, kw_only=True):
     """Also run each subject alone."""
     observer: bool = True
     """Also run an arm without snapshots, to see that looking changes nothing."""
+    engine: str = "local"
+    """Where trials run: `local` (processes on this machine) or `dask` (the workers of a Dask cluster)."""
+    scheduler: str | None = None
+    """Address of the Dask scheduler; None: a cluster inside this process."""
+    workers: tuple[str, ...] = ()
+    """Dask workers to use, by address, name or host; empty: all of them."""
+    machines: str = "alike"
+    """`alike`: trials on machines of different kinds are refused; `any`: the machine is a factor, and reported."""
+    shared: str | None = None
+    """A folder that this and all Dask workers' machines see, for outputs; None: the run folder where they see it."""
+    gpus: int | None = None
+    """GPUs a trial takes, as Dask resource; None: one where every Dask worker offers some."""
     expect: Verdict | None = None
     """The verdict a scenario is built to give."""
     story: str | None = None
@@ -186,6 +198,16 @@ def _items(value: Any) -> list[tuple[str, Any]]:
     return list(value.items())
 
 
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in words:
+            close = closest(str(value), words)
+            raise ValueError(f"did you mean `{close}`?" if close else "")
+        return str(value)
+
+    return check
+
+
 def _verdict(value: Any) -> Any:
     if value in get_args(Verdict):
         return value
@@ -239,6 +261,12 @@ KEYS: dict[str, _Key] = {
     ),
     "presence": _Key("true or false", _flag, _read_flag),
     "observer": _Key("true or false", _flag, _read_flag),
+    "engine": _Key("`local` or `dask`", _one_of("local", "dask"), str),
+    "scheduler": _Key("the address of a Dask scheduler", _text, str),
+    "workers": _Key("a list of addresses, names or hosts of Dask workers", _texts, _read_list),
+    "machines": _Key("`alike` or `any`", _one_of("alike", "any"), str),
+    "shared": _Key("the path of a folder", _text, str),
+    "gpus": _Key("a whole number of at least 0", _whole(0), int),
     "expect": _Key(f"one of the verdicts {', '.join(get_args(Verdict))}", _verdict, str),
     "story": _Key("a sentence", _text, str),
 }

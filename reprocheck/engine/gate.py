@@ -20,7 +20,7 @@ from pathlib import Path
 from reprocheck.engine.process import Stop
 from reprocheck.errors import HarnessError
 
-__all__ = ["Gate", "gpu_locks", "shared_folder", "visible_gpus"]
+__all__ = ["Gate", "gpu_gate", "gpu_locks", "shared_folder", "visible_gpus"]
 
 POLL_S = 0.02
 
@@ -112,6 +112,12 @@ def gpu_locks(environ: Mapping[str, str], *, root: Path = Path("/")) -> tuple[st
     if all(name.startswith("GPU-") for name in visible):
         return tuple(f"gpu-{name}" for name in visible)
     return tuple(f"gpu-{name}" for name in known) or ("gpu",)
+
+
+def gpu_gate(environ: Mapping[str, str], slots: int) -> Gate | None:
+    """Where there is a GPU, one trial on it at a time, over all runs on this machine; elsewhere no gate."""
+    locks = gpu_locks(environ)
+    return Gate(slots, exclusive=locks) if locks else None
 
 
 def _uuids(root: Path) -> tuple[str, ...]:

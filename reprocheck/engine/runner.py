@@ -10,8 +10,9 @@ from typing import Protocol
 import msgspec
 
 from reprocheck.engine.base import Engine
+from reprocheck.engine.machine import refuse_unlike
 from reprocheck.engine.phases import RawRecord
-from reprocheck.model import Output, Record, Trial
+from reprocheck.model import Machine, Output, Record, Trial
 from reprocheck.store.objects import TRACE
 from reprocheck.store.run import RunWriter, storage_errors
 
@@ -51,6 +52,8 @@ class Runner:
     writer: RunWriter
     engine: Engine
     progress: Progress = field(default_factory=Silent)
+    mixed: bool = False
+    """Whether trials on machines of different kinds may stand in one run."""
 
     def run(self, trials: Sequence[Trial]) -> list[Record]:
         """The records of `trials`, in their order; only those the journal does not have yet are run.
@@ -65,10 +68,16 @@ class Runner:
             if record is not None:
                 self.progress.ended(record)
         for record in self.engine.run(todo, self._keep):
+            if not self.mixed and (before := self._machine()) is not None:
+                refuse_unlike(before, record)
             self.writer.add(record)
             self.progress.ended(record)
         done = [self.writer.done(trial) for trial in trials]
         return [record for record in done if record is not None]
+
+    def _machine(self) -> Machine | None:
+        """Where the run's first trial ran."""
+        return next((record.machine for record in self.writer.records() if record.machine is not None), None)
 
     def _keep(self, raw: RawRecord, folder: Path) -> Record:
         """Move what the trial wrote into the store, before its folder goes."""

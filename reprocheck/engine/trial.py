@@ -15,6 +15,7 @@ import msgspec
 
 from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.gate import Gate
+from reprocheck.engine.machine import this_machine
 from reprocheck.engine.phases import RawRecord, finish
 from reprocheck.engine.process import Stop, run_process
 from reprocheck.errors import HarnessError
@@ -65,7 +66,11 @@ def run_trial(job: Job, trial: Trial, folder: Path, *, stop: Stop, gate: Gate | 
         )
     if end.interrupted:
         raise HarnessError("interrupted")
-    return finish(trial, folder, end)
+    raw = finish(trial, folder, end)
+    facts = raw.record.python
+    python = " ".join(facts[key] for key in ("implementation", "version") if key in facts)
+    machine = this_machine(environment.variables, python)
+    return msgspec.structs.replace(raw, record=msgspec.structs.replace(raw.record, machine=machine))
 
 
 def _spec(job: Job, trial: Trial, folder: Path) -> dict[str, Any]:

@@ -34,7 +34,18 @@ from reprocheck.model.outcome import (
     Suite,
 )
 from reprocheck.model.study import Study
-from reprocheck.model.trial import Event, Failure, NotCompared, Output, Record, Snapshot, Stream, Target, Trial
+from reprocheck.model.trial import (
+    Event,
+    Failure,
+    Machine,
+    NotCompared,
+    Output,
+    Record,
+    Snapshot,
+    Stream,
+    Target,
+    Trial,
+)
 
 __all__ = [
     "Arm",
@@ -48,6 +59,7 @@ __all__ = [
     "FirstLine",
     "Group",
     "KernelDifference",
+    "Machine",
     "Noise",
     "NotCompared",
     "OperatorOrigin",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from reprocheck.model.base import Struct
 
-__all__ = ["Event", "Failure", "NotCompared", "Output", "Record", "Snapshot", "Stream", "Target", "Trial"]
+__all__ = ["Event", "Failure", "Machine", "NotCompared", "Output", "Record", "Snapshot", "Stream", "Target", "Trial"]
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -122,6 +122,28 @@ class Trial(Struct, frozen=True, kw_only=True):
     """`{"keys": […], "modules": […]}`: find who changes these state keys during the imports; no workload is run."""
 
 
+class Machine(Struct, frozen=True, kw_only=True):
+    """Where a trial ran, as far as a result can depend on it; empty strings are facts that could not be read."""
+
+    host: str
+    cpu: str
+    """The CPU's model name."""
+    features: str
+    """Digest of the instruction sets the CPU offers: libraries choose their kernels by them."""
+    cores: int
+    """CPUs the trial may use: thread pools are sized by them."""
+    kernel: str
+    libc: str
+    python: str
+    """The trial's interpreter: implementation and version."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs (or numbers) of the devices a trial can see."""
+    gpu_models: tuple[str, ...] = ()
+    """Models of all devices of the machine, each named once."""
+    driver: str = ""
+    """Version of the NVIDIA driver."""
+
+
 class Record(Struct, frozen=True, kw_only=True):
     """What a trial leaves."""
 
@@ -146,6 +168,7 @@ class Record(Struct, frozen=True, kw_only=True):
     timeline: dict[str, float] = {}
     """Phase -> seconds since start at which it ended."""
     python: dict[str, str] = {}
+    machine: Machine | None = None
     stdout: Stream = Stream(text="", nbytes=0)
     stderr: Stream = Stream(text="", nbytes=0)
     trace: str | None = None

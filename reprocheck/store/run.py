@@ -184,6 +184,10 @@ class RunWriter:
         """The record of `trial` if this run already has it."""
         return self._done.get(trial_key(trial))
 
+    def records(self) -> Iterator[Record]:
+        """The records this run has so far, in the order in which their trials ended."""
+        return iter(self._done.values())
+
     def add(self, record: Record) -> None:
         """Keep a record; once this returns it survives a power cut."""
         key = trial_key(record.trial)

@@ -1,0 +1,119 @@
+"""A scheduler and workers as processes of their own, as on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+WAIT_S = 60.0
+
+
+def until(what: Callable[[], object], seconds: float = WAIT_S) -> None:
+    """Wait until `what` is true; how long it takes says nothing, that it never comes does."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def processes(word: str) -> list[int]:
+    """Processes with `word` in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if word.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+class Cluster:
+    """`dask scheduler`, and `dask worker`s that are started and killed by the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._file = folder / "scheduler.json"
+        self._start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(self._file))
+        until(self._file.exists)
+
+    @property
+    def scheduler(self) -> str:
+        return str(self._file)
+
+    def worker(
+        self, *options: str, env: Mapping[str, str | None] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        """A Dask worker with its nanny, unless `options` say otherwise; `before` is put before the command."""
+        return self._start(
+            "worker",
+            *("--scheduler-file", str(self._file), "--local-directory", str(self.folder), "--host", "127.0.0.1"),
+            *(() if "--nthreads" in options else ("--nthreads", "2")),
+            *options,
+            env=env,
+            before=before,
+        )
+
+    def _start(
+        self, what: str, *options: str, env: Mapping[str, str | None] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        variables = dict(os.environ)
+        for name, value in (env or {}).items():
+            variables.pop(name, None)
+            if value is not None:
+                variables[name] = value
+        with (self.folder / f"{what}-{len(self._started)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*before, sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options],
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._started.append(process)
+        return process
+
+    def stop(self) -> None:
+        for process in reversed(self._started):
+            process.send_signal(signal.SIGTERM)
+        for process in reversed(self._started):
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextlib.contextmanager
+def _running(folder: Path) -> Iterator[Cluster]:
+    pytest.importorskip("distributed", reason="Dask is not installed (the extra `dask`)")
+    cluster = Cluster(folder)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One worker with two threads, in an environment that is not the user's. Tests leave it as it is."""
+    with _running(tmp_path_factory.mktemp("cluster")) as made:
+        made.worker(env={"MKL_NUM_THREADS": "7", "REPROCHECK_TEST_FARM": "1", "PYTHONHASHSEED": "5"})
+        yield made
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A scheduler without workers, for tests that start and kill their own."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with _running(folder) as made:
+        yield made
