@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from reprocheck.compare.groups import Grouping, group_records, left_out, select_outputs
+from reprocheck.compare.machines import machine_notes
 from reprocheck.compare.noise import permutation_p, repeats_needed, rule_of_three
 from reprocheck.compare.outputs import compare_groups
 from reprocheck.compare.suite import judge_suite
@@ -317,7 +318,7 @@ def _study(
         not_compared=left_out(view.counted, request.outputs),
         suite=view.suite,
         noise=noise,
-        notes=request.notes,
+        notes=(*request.notes, *machine_notes(view.counted, grouping.ids)),
         environment=dict(request.environment),
         command=request.command,
         seconds=round(time.monotonic() - begin, 3),

@@ -156,7 +156,7 @@ class DaskEngine:
         """Leave nothing behind on the machines."""
         # A cluster that is gone has nothing left to be asked.
         with contextlib.suppress(Exception):
-            self._client.run(task.finish, workers=list(self._inspected), on_error="ignore")
+            self._client.run(task.finish, workers=self._there(), on_error="ignore")
         if self._shared != self._scratch:
             shutil.rmtree(self._shared, ignore_errors=True)
 
@@ -362,11 +362,14 @@ class DaskEngine:
             flying.clear()
             deadline = time.monotonic() + KILL_S
             while time.monotonic() < deadline:
-                there = [worker.address for worker in workers_of(self._client) if worker.address in self._inspected]
-                left = self._client.run(task.active, self._study, workers=there, on_error="ignore") if there else {}
+                left = self._client.run(task.active, self._study, workers=self._there(), on_error="ignore")
                 if not any(left.values()):
                     return
                 time.sleep(0.05)
+
+    def _there(self) -> list[str]:
+        """Our Dask workers as of now: asking one that went costs half a minute."""
+        return [worker.address for worker in workers_of(self._client) if worker.address in self._inspected]
 
 
 def _named(trial: Trial) -> str:

@@ -62,6 +62,13 @@ class Cluster:
             before=before,
         )
 
+    def await_workers(self, count: int) -> None:
+        """Until so many workers are there."""
+        from distributed import Client
+
+        with Client(scheduler_file=self.scheduler, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=WAIT_S)
+
     def _start(
         self, what: str, *options: str, env: Mapping[str, str | None] | None = None, before: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
@@ -70,26 +77,27 @@ class Cluster:
             variables.pop(name, None)
             if value is not None:
                 variables[name] = value
+        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--dashboard-address", "127.0.0.1:0"]
         with (self.folder / f"{what}-{len(self._started)}.log").open("wb") as log:
             process = subprocess.Popen(
-                [*before, sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options],
+                [*before, *command, *options],
+                # Not where the tests run: `-m` would take this package's modules from there.
+                cwd=self.folder,
                 env=variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
             )
         self._started.append(process)
         return process
 
     def stop(self) -> None:
         for process in reversed(self._started):
-            process.send_signal(signal.SIGTERM)
-        for process in reversed(self._started):
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            # The whole group: a nanny and its worker. Asking them to end takes seconds, and is tested where it matters.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 @contextlib.contextmanager

@@ -61,12 +61,12 @@ def state(record: Record) -> dict[str, Any]:
 
 
 def test_a_cluster_inside_the_process_gives_what_the_local_engine_gives(lab: Lab) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     same(lab.check(**QUICK), lab.check(engine="dask", **QUICK))
 
 
 def test_separate_workers_give_what_the_local_engine_gives(lab: Lab, cluster: Cluster) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     study = lab.check(engine="dask", scheduler=cluster.scheduler)
     same(lab.check(), study)
     assert study.verdict == "order-dependent"
@@ -98,7 +98,7 @@ def test_the_nannys_variables_do_not_reach_the_trial(lab: Lab, monkeypatch: pyte
 
 @pytest.mark.parametrize("shared", ["no", "yes", "elsewhere"])
 def test_files_come_back_by_every_way(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: str) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     more: dict[str, str] = {}
     if shared == "no":
         monkeypatch.setattr("reprocheck.engine.dask.task._shared", lambda _file, _token: False)
@@ -114,7 +114,7 @@ def test_files_come_back_by_every_way(lab: Lab, tmp_path: Path, monkeypatch: pyt
 
 
 def test_outputs_too_large_for_the_scheduler_ask_for_a_shared_folder(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     monkeypatch.setattr("reprocheck.engine.dask.task._shared", lambda _file, _token: False)
     monkeypatch.setattr("reprocheck.engine.dask.task.INLINE_BYTES", 1000)
     with pytest.raises(UsageError, match="--shared DIR"):
@@ -151,7 +151,7 @@ def test_the_time_out_holds_on_the_far_side(lab: Lab, cluster: Cluster) -> None:
 
 
 def test_the_machine_is_recorded(lab: Lab, cluster: Cluster) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     for record in records(lab.check(engine="dask", scheduler=cluster.scheduler, **QUICK)):
         assert record.machine is not None
         assert record.machine.host == platform.node()
@@ -160,7 +160,7 @@ def test_the_machine_is_recorded(lab: Lab, cluster: Cluster) -> None:
 
 
 def test_a_divergence_is_explained_there_too(lab: Lab, cluster: Cluster) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     study = lab.check(engine="dask", scheduler=cluster.scheduler, explain=True, trace="lines")
     assert study.verdict == "order-dependent"
     assert study.first_line is not None
@@ -168,7 +168,7 @@ def test_a_divergence_is_explained_there_too(lab: Lab, cluster: Cluster) -> None
 
 
 def test_bad_questions_are_one_sentence(lab: Lab, cluster: Cluster, tmp_path: Path) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     with pytest.raises(UsageError, match=r"no Dask worker `tcp://nowhere:1`"):
         lab.check(engine="dask", scheduler=cluster.scheduler, workers=["tcp://nowhere:1"])
     with pytest.raises(UsageError, match=r"no Dask worker offers 1 of the resource GPU"):
@@ -182,7 +182,7 @@ def test_bad_questions_are_one_sentence(lab: Lab, cluster: Cluster, tmp_path: Pa
 
 
 def test_a_scheduler_that_is_not_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.write(**TOOLBOXES)
+    lab.write(None, **TOOLBOXES)
     monkeypatch.setattr("reprocheck.engine.dask.cluster.CONNECT_SECONDS", 1)
     with pytest.raises(HarnessError, match=r"no Dask scheduler answers at `tcp://127.0.0.1:9`"):
         lab.check(engine="dask", scheduler="tcp://127.0.0.1:9")
