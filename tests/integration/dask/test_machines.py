@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import reprocheck
 from reprocheck.errors import UsageError
 from reprocheck.model import Record, Study
 from reprocheck.store.run import Run
@@ -64,12 +65,12 @@ def test_machines_that_differ_are_refused_pinned_or_a_factor(lab: Lab, own_clust
     assert {record.machine.cores for record in records(pinned) if record.machine} == {1}
 
     # What is missing of a run belongs on the machine where it began.
+    journal = lab.folder / "run/journal.jsonl"
+    journal.write_bytes(journal.read_bytes().partition(b"\n")[0] + b"\n")
     with pytest.raises(UsageError, match=r"another kind of machine \(usable cores: 1 on the one"):
-        journal = lab.folder / "run/journal.jsonl"
-        journal.write_bytes(journal.read_bytes().partition(b"\n")[0] + b"\n")
         lab.check(**options, workers=["all"], out="run", resume=True, repeat=1, max_repeat=1, observer=False)
 
-    both = lab.check(**options, machines="any", observer=False)
+    both = lab.check(**options, machines="any", observer=False, repeat=2, max_repeat=4)
     assert both.verdict == "noisy"
     assert any("the machine is a factor of its own" in note for note in both.notes)
     by_repeat: dict[int, set[int]] = {}
@@ -120,8 +121,6 @@ def test_devices_are_taken_as_dask_resources(lab: Lab, own_cluster: Cluster) -> 
 
 def test_a_worker_with_another_reprocheck_is_refused(lab: Lab, own_cluster: Cluster, tmp_path: Path) -> None:
     lab.write(a="", b="", work=WORK)
-    import reprocheck
-
     other = tmp_path / "other"
     shutil.copytree(
         Path(reprocheck.__file__).parent, other / "reprocheck", ignore=shutil.ignore_patterns("__pycache__")
