@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from reprocheck.compare.tolerance import tolerance_for
-from reprocheck.config import Resolved, layers_for, merge, script_block
+from reprocheck.config import Options, Resolved, layers_for, merge, script_block
 from reprocheck.engine.choose import engine_for
 from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate
@@ -144,10 +144,10 @@ def check(
         observer=settings.observer,
         outputs=settings.outputs,
         dependencies=_dependencies(path),
-        environment=_environment_facts(job),
+        environment=_environment_facts(job, settings),
         command=tuple(command),
         version=_version(),
-        notes=_notes(),
+        notes=_notes(settings),
         blame=explain,
     )
     folder = _folder(out, resume=resume, here=here, target=place)
@@ -258,9 +258,9 @@ def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool
         return msgspec.structs.replace(study, notes=(*study.notes, f"explaining ended early: {error}"))
 
 
-def _notes() -> tuple[str, ...]:
-    """What this machine cannot show."""
-    if len(os.sched_getaffinity(0)) == 1:
+def _notes(settings: Options) -> tuple[str, ...]:
+    """What this machine cannot show, if trials run on it."""
+    if settings.scheduler is None and len(os.sched_getaffinity(0)) == 1:
         return ("one core: differences that come from the number of threads cannot show here",)
     return ()
 
@@ -363,13 +363,14 @@ def _plan_text(plan: OrderPlan) -> str:
     return text + (f"; seed {plan.seed}" if plan.seed is not None else "")
 
 
-def _environment_facts(job: Job) -> dict[str, Any]:
+def _environment_facts(job: Job, settings: Options) -> dict[str, Any]:
     shaped = trial_environment(job.environment, job.env)
+    here = {"machine": platform.machine(), "system": platform.platform(), "cores": len(os.sched_getaffinity(0))}
     return {
         "python": job.python,
-        "machine": platform.machine(),
-        "system": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)),
+        **({"engine": settings.engine} if settings.engine != "local" else {}),
+        # Of trials elsewhere, `machines` tells in the study.
+        **(here if settings.scheduler is None else {}),
         "pinned": shaped.pinned,
         "dropped": list(shaped.dropped),
         "changed": {name: "removed" if value is None else value for name, value in shaped.changed.items()},

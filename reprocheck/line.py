@@ -320,6 +320,7 @@ def _study(
         noise=noise,
         notes=(*request.notes, *machine_notes(view.counted, grouping.ids)),
         environment=dict(request.environment),
+        machines=tuple(dict.fromkeys(record.machine for record in view.counted if record.machine is not None)),
         command=request.command,
         seconds=round(time.monotonic() - begin, 3),
         started=started,

@@ -42,4 +42,4 @@ def machine_notes(records: Sequence[Record], groups: Sequence[str]) -> tuple[str
 
 def _name(machine: Machine) -> str:
     devices = f" with {', '.join(machine.gpus)}" if machine.gpus else ""
-    return f"{machine.host}{devices}"
+    return f"`{machine.host}`{devices}"

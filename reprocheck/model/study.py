@@ -19,7 +19,7 @@ from reprocheck.model.explanation import (
     Unaligned,
 )
 from reprocheck.model.outcome import Arm, Group, Noise, OutputDifference, StateDifference, Suite
-from reprocheck.model.trial import NotCompared, Target
+from reprocheck.model.trial import Machine, NotCompared, Target
 
 __all__ = ["Study"]
 
@@ -70,6 +70,8 @@ class Study(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     environment: dict[str, Any] = {}
     """Interpreter, machine, pinned and dropped variables."""
+    machines: tuple[Machine, ...] = ()
+    """Where the trials that were judged ran."""
     command: tuple[str, ...] = ()
     """The command that repeats it."""
     seconds: float = 0.0

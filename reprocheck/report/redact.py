@@ -106,6 +106,9 @@ class Redaction:
             self._learn(study)
         else:
             self._shorten(study.target)
+        for machine in study.machines:
+            private = {machine.host, *machine.gpus} - _PUBLIC - {""}
+            self._names.update({name: self._token("machine", name) for name in private})
         self._pattern = _alternatives(self._names)
 
     def study(self, study: Study) -> Study:
@@ -363,13 +366,22 @@ def _frames(traceback: str | None) -> str | None:
 
 def _without_values(command: Iterable[str]) -> Iterable[str]:
     """The words of a command line, variables without values that must not be seen."""
-    after = False
+    after = place = False
     for word in command:
+        if place or word.startswith(_PLACES_SET):
+            yield HIDDEN if place else f"{word.partition('=')[0]}={HIDDEN}"
+            place = False
+            continue
+        place = word in _PLACES
         head = "--env=" if word.startswith("--env=") else ""
         name, equals, _ = word.removeprefix("--env=").partition("=")
         hide = (after or head) and equals and not keeps_value(name)
         yield f"{head}{name}={HIDDEN}" if hide else word
         after = word == "--env"
+
+
+_PLACES = ("--scheduler", "--workers")
+_PLACES_SET = tuple(f"{option}=" for option in _PLACES)
 
 
 def _hidden_values(study: Study) -> list[str]:

@@ -24,7 +24,7 @@ def test_one_machine_is_not_worth_a_word() -> None:
 
 def test_several_are_named() -> None:
     told = notes(("ab", 0, "h", "A"), ("ba", 0, "h", "B"), ("ab", 1, "i", "A"), ("ba", 1, "i", "B"))
-    assert told == "the trials ran on 2 machines: h (2 trials), i (2 trials)"
+    assert told == "the trials ran on 2 machines: `h` (2 trials), `i` (2 trials)"
 
 
 def test_a_machine_that_computes_otherwise_is_a_factor() -> None:
