@@ -93,6 +93,7 @@ def check(
     path = Path(place.path) if place.path else None
     resolved = merge(layers_for(path, cwd=here, environ=base, command=options))
     settings = resolved.options
+    _refuse_idle(resolved)
     if not isinstance(target, Target):
         place = parse_target(target, here, function=settings.workload)
     subjects, source = _subjects(place, resolved, base, here, sys_path)
@@ -284,6 +285,15 @@ def _knobs(options: dict[str, Any]) -> dict[str, Any]:
     if given:
         options["tolerance"] = {**(options.get("tolerance") or {}), "*": Tolerance(**given)}
     return {name: value for name, value in options.items() if value is not None and value != ()}
+
+
+def _refuse_idle(resolved: Resolved) -> None:
+    """Raise `UsageError` for an option of another engine than the one asked for, where it was given for this study."""
+    if resolved.options.engine != "local":
+        return
+    for name in ("scheduler", "workers", "machines", "shared", "gpus"):
+        if resolved.origins[name] == "the command line":
+            raise UsageError(f"--{name} is about a Dask cluster; add --engine dask, or leave it out")
 
 
 def _subjects(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from distributed import Client, Future
+from distributed import CancelledError, Client, Future
 from distributed.scheduler import KilledWorker
 
 from reprocheck.config.options import Options
@@ -290,6 +290,10 @@ class DaskEngine:
             data, files = future.result()
         except KilledWorker:
             return Answer(lost=True), {}
+        except CancelledError as error:
+            raise HarnessError(
+                "the Dask scheduler is gone; what is done is kept: continue with --resume when it is back"
+            ) from error
         except Exception as error:
             raise HarnessError(
                 f"{_named(flight.trial)} came to no end in Dask "

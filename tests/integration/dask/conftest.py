@@ -45,6 +45,9 @@ class Cluster:
         self._start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(self._file))
         until(self._file.exists)
 
+    def kill_scheduler(self) -> None:
+        self._started[0].kill()
+
     @property
     def scheduler(self) -> str:
         return str(self._file)

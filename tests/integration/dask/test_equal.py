@@ -177,6 +177,8 @@ def test_bad_questions_are_one_sentence(lab: Lab, cluster: Cluster, tmp_path: Pa
         lab.check(engine="dask", scheduler="gopher://there:1")
     with pytest.raises(UsageError, match=r"scheduler file .* isn't there"):
         lab.check(engine="dask", scheduler=str(tmp_path / "none.json"))
+    with pytest.raises(UsageError, match=r"--scheduler is about a Dask cluster; add --engine dask"):
+        lab.check(scheduler=cluster.scheduler)
     with pytest.raises(UsageError, match=r"must be `local` or `dask`.*did you mean `dask`"):
         lab.check(engine="dusk")
 

@@ -112,6 +112,19 @@ def test_without_any_worker_the_study_stops_and_goes_on_later(
     assert len(begun(lab)) - before == 2 - done
 
 
+def test_a_scheduler_that_dies_takes_the_trials_with_it_and_nothing_else(lab: Lab, own_cluster: Cluster) -> None:
+    lab.write(a="", b="", work=WAITING)
+    own_cluster.worker()
+    study = Background(lab, out="run", scheduler=own_cluster.scheduler, repeat=1, max_repeat=1, observer=False)
+    until(lambda: len(begun(lab)) == 2)
+    own_cluster.kill_scheduler()
+    until(lambda: gone(begun(lab)))
+    with pytest.raises(HarnessError, match=r"the Dask scheduler (is gone|does not answer any more)"):
+        study.wait()
+    (lab.folder / "go").touch()
+    assert lab.check(out="run", resume=True, repeat=1, max_repeat=1, observer=False).verdict == "identical"
+
+
 def test_a_worker_that_is_closed_gives_its_trials_to_another(lab: Lab, own_cluster: Cluster) -> None:
     lab.write(a="", b="", work=WAITING)
     closing = own_cluster.worker("--nthreads", "1")
