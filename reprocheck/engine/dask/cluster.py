@@ -80,6 +80,8 @@ def refuse_strangers(client: Client, addresses: list[str]) -> None:
     """Raise `UsageError` when a Dask worker has no reprocheck, or another one than we are."""
     ours = sources_digest()
     for address, answer in client.run(task.identity, workers=addresses, on_error="return").items():
+        if isinstance(answer, OSError):
+            continue  # it went while we asked
         if isinstance(answer, Exception):
             raise UsageError(
                 f"the Dask worker {address} cannot load reprocheck ({_told(answer)}); "

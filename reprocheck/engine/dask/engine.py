@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import re
 import secrets
 import shutil
 import time
@@ -23,12 +22,12 @@ from distributed.scheduler import KilledWorker
 
 from reprocheck.config.options import Options
 from reprocheck.engine.dask import task
-from reprocheck.engine.dask.cluster import connected, refuse_strangers, workers_of
-from reprocheck.engine.dask.parcels import Answer, Assignment, Inspection, premises_for
-from reprocheck.engine.dask.places import Blocks, Place, WorkerInfo, needed_gpus, places_of, refuse_mixed, selected
+from reprocheck.engine.dask.cluster import connected
+from reprocheck.engine.dask.fleet import Fleet
+from reprocheck.engine.dask.parcels import TRACE, Answer, Assignment, premises_for, trusted
+from reprocheck.engine.dask.places import Blocks, Place
 from reprocheck.engine.gate import visible_gpus
 from reprocheck.engine.local import default_jobs
-from reprocheck.engine.machine import alike, named
 from reprocheck.engine.phases import RawRecord
 from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError, UsageError
@@ -42,16 +41,10 @@ LOOK_S = 1.0
 """Between two looks at which Dask workers are there."""
 RETURN_S = 15.0
 """How long a machine may be away (its Dask worker restarts) before its trials go to another one."""
-GONE_S = 60.0
-"""How long there may be no Dask worker at all."""
 ATTEMPTS = 4
 """How often a trial may be started before losing its Dask worker is an error."""
 KILL_S = 10.0
 """How long to wait, when interrupted, until the far trials are killed."""
-
-_FOLDER = re.compile(r"dask-[0-9a-f]{16}")
-_TRACE = "trace.jsonl"
-_FILE = re.compile(r"\d{6}\.safetensors|trace\.jsonl")
 
 
 class _Flight(Struct, frozen=True, kw_only=True):
@@ -109,18 +102,14 @@ class DaskEngine:
         self._client = client
         self._note = note
         self._blocks = Blocks(job.target.text, bound)
-        self._inspected: dict[str, Inspection] = {}
-        self._declined: set[str] = set()
-        self._places: tuple[Place, ...] = ()
         self._away: dict[int, float] = {}
-        self._looked = self._seen = time.monotonic()
         self._number = 0
         scratch.mkdir(parents=True, exist_ok=True)
         try:
             self._shared.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--shared `{options.shared}` can't be written: {error.strerror}; name another") from error
-        self._gpus = self._begin()
+        self._fleet = Fleet(client, self._premises, options, self._shared, note)
 
     def run(self, trials: Iterable[Trial], keep: Callable[[RawRecord, Path], T]) -> Iterator[T]:
         """As `Engine.run`; `keep` is called in this thread."""
@@ -129,8 +118,8 @@ class DaskEngine:
         ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
         try:
             while waiting or flying:
-                if time.monotonic() - self._looked > LOOK_S:
-                    self._look()
+                if time.monotonic() - self._fleet.looked > LOOK_S:
+                    self._fleet.look()
                     waiting += self._taken_back(flying)
                     self._move(waiting)
                 waiting = self._send(waiting, flying, ended)
@@ -156,106 +145,23 @@ class DaskEngine:
         """Leave nothing behind on the machines."""
         # A cluster that is gone has nothing left to be asked.
         with contextlib.suppress(Exception):
-            self._client.run(task.finish, workers=self._there(), on_error="ignore")
+            self._client.run(task.finish, workers=self._fleet.there(), on_error="ignore")
         if self._shared != self._scratch:
             shutil.rmtree(self._shared, ignore_errors=True)
-
-    def _begin(self) -> int:
-        """Look at the Dask workers asked for and refuse those that can't do; returns how many devices a trial takes."""
-        workers = selected(workers_of(self._client), self._options.workers)
-        gpus = needed_gpus(workers, self._options.gpus)
-        refuse_strangers(self._client, [worker.address for worker in workers])
-        for address, found in self._inspect([worker.address for worker in workers]).items():
-            if found.problem:
-                raise UsageError(found.problem)
-            if self._options.shared and not found.shared:
-                raise UsageError(
-                    f"--shared `{self._options.shared}` isn't seen on {found.machine.host}, or can't be written there; "
-                    "name a folder that all machines have in common"
-                )
-            self._inspected[address] = found
-        self._places = self._places_of(workers, gpus)
-        if self._options.machines != "any":
-            refuse_mixed(self._places)
-        return gpus
-
-    def _look(self) -> None:
-        """Learn which Dask workers there are now; newcomers are used where they fit, and never an error."""
-        there = workers_of(self._client)
-        self._looked = time.monotonic()
-        new = [w.address for w in there if w.address not in self._inspected and w.address not in self._declined]
-        if new:
-            self._take_in(new)
-        self._places = self._places_of(there, self._gpus)
-        if self._places:
-            self._seen = self._looked
-        elif self._looked - self._seen > GONE_S:
-            raise HarnessError(
-                f"there has been no Dask worker for {GONE_S:.0f} s; what is done is kept: start one and use --resume"
-            )
-
-    def _take_in(self, addresses: list[str]) -> None:
-        known = [found.machine for found in self._inspected.values()]
-        try:
-            refuse_strangers(self._client, addresses)
-            found = self._inspect(addresses)
-        except UsageError as error:
-            self._declined.update(addresses)
-            self._note(f"left out: {error}")
-            return
-        for address, inspection in found.items():
-            machine, problem = inspection.machine, inspection.problem
-            if self._options.workers and machine not in known:
-                self._declined.add(address)
-                continue
-            if not problem and self._options.machines != "any" and known and not alike(known[0], machine):
-                problem = f"its machine differs ({named(known[0], machine)})"
-            if not problem and self._options.shared and not inspection.shared:
-                problem = f"it does not see `{self._options.shared}`"
-            if problem:
-                self._declined.add(address)
-                self._note(f"the Dask worker {address} is left out: {problem}")
-            else:
-                self._inspected[address] = inspection
-
-    def _places_of(self, workers: Iterable[WorkerInfo], gpus: int) -> tuple[Place, ...]:
-        return places_of(
-            [worker for worker in workers if worker.address in self._inspected],
-            {address: found.machine for address, found in self._inspected.items()},
-            {address: found.shared for address, found in self._inspected.items()},
-            gpus,
-        )
-
-    def _inspect(self, addresses: list[str]) -> dict[str, Inspection]:
-        """What the Dask workers say of their machines; those that went meanwhile are left out."""
-        token = secrets.token_hex(16)
-        seen = self._shared / f"seen-{token}"
-        seen.write_text(token, "ascii")
-        data = msgspec.json.encode(self._premises)
-        try:
-            answers = self._client.run(task.inspect, data, str(seen), token, workers=addresses, on_error="return")
-        finally:
-            seen.unlink()
-        found = {}
-        for address, answer in answers.items():
-            if isinstance(answer, OSError):
-                continue
-            if isinstance(answer, Exception):
-                raise HarnessError(f"the Dask worker {address} could not be looked at: {answer}")
-            found[address] = msgspec.json.decode(answer, type=Inspection)
-        return found
 
     def _send(
         self, waiting: list[tuple[Trial, int]], flying: dict[Future, _Flight], ended: queue.SimpleQueue[Future]
     ) -> list[tuple[Trial, int]]:
         """Send what there is room for; returns the rest."""
-        rest = []
-        room = {place.machine: place.capacity for place in self._places}
+        rest: list[tuple[Trial, int]] = []
+        room = {place.machine: place.capacity for place in self._fleet.places}
         for flight in flying.values():
             room[flight.place.machine] = room.get(flight.place.machine, 0) - 1
-        total = (self._options.jobs or sum(place.capacity for place in self._places)) - len(flying)
-        for trial, attempt in waiting:
-            place = self._blocks.place(trial.repeat, self._places) if total > 0 else None
+        total = (self._options.jobs or sum(place.capacity for place in self._fleet.places)) - len(flying)
+        for index, (trial, attempt) in enumerate(waiting):
+            if total < 1:
+                return rest + waiting[index:]
+            place = self._blocks.place(trial.repeat, self._fleet.places)
             if place is None or room[place.machine] < 1:
                 rest.append((trial, attempt))
                 continue
@@ -280,7 +186,7 @@ class DaskEngine:
             key=f"{self._study}-{self._number:06d}",
             workers=list(place.addresses),
             allow_other_workers=False,
-            resources={"GPU": self._gpus} if self._gpus else None,
+            resources={"GPU": self._fleet.gpus} if self._fleet.gpus else None,
             retries=0,
             pure=False,
         )
@@ -303,7 +209,7 @@ class DaskEngine:
 
     def _taken_back(self, flying: dict[Future, _Flight]) -> list[tuple[Trial, int]]:
         """Trials whose Dask workers are all gone: Dask would keep them for addresses that never return."""
-        there = {address for place in self._places for address in place.addresses}
+        there = {address for place in self._fleet.places for address in place.addresses}
         again = []
         for future, flight in list(flying.items()):
             if not there & set(flight.place.addresses) and not future.done():
@@ -326,9 +232,9 @@ class DaskEngine:
         """Bind blocks anew whose machine does not come back."""
         now = time.monotonic()
         for repeat in {trial.repeat for trial, _ in waiting}:
-            if self._blocks.place(repeat, self._places) is not None:
+            if self._blocks.place(repeat, self._fleet.places) is not None:
                 self._away.pop(repeat, None)
-            elif self._places and now - self._away.setdefault(repeat, now) > RETURN_S:
+            elif self._fleet.places and now - self._away.setdefault(repeat, now) > RETURN_S:
                 machine = self._blocks.release(repeat)
                 if machine is not None:
                     self._note(f"{machine.host} stays away: the rest of repeat {repeat} runs elsewhere")
@@ -337,19 +243,13 @@ class DaskEngine:
         self, answer: Answer, files: Mapping[str, bytes], flight: _Flight, keep: Callable[[RawRecord, Path], T]
     ) -> T:
         """What `keep` makes of a trial's files, once they are in a folder of ours."""
-        raw, name = answer.raw, answer.folder or ""
-        # The other side is not trusted with paths.
-        if raw is None or not _FOLDER.fullmatch(name) or not all(_FILE.fullmatch(file) for file in files):
-            raise HarnessError(f"the Dask worker on {flight.place.machine.host} gave an answer that makes no sense")
-        if not all(_FILE.fullmatch(output.file) for output in raw.outputs):
-            raise HarnessError(f"the Dask worker on {flight.place.machine.host} names files that can't be a trial's")
-        raw = msgspec.structs.replace(raw, record=msgspec.structs.replace(raw.record, trial=flight.trial))
+        raw, name = trusted(answer, files, flight.trial)
         folder = self._scratch / name
         try:
             if not flight.place.shared:
                 (folder / "arrays").mkdir(parents=True)
                 for file, data in files.items():
-                    (folder / file if file == _TRACE else folder / "arrays" / file).write_bytes(data)
+                    (folder / file if file == TRACE else folder / "arrays" / file).write_bytes(data)
             elif self._shared != self._scratch:
                 shutil.move(self._shared / name, folder)
             return keep(raw, folder)
@@ -366,14 +266,10 @@ class DaskEngine:
             flying.clear()
             deadline = time.monotonic() + KILL_S
             while time.monotonic() < deadline:
-                left = self._client.run(task.active, self._study, workers=self._there(), on_error="ignore")
+                left = self._client.run(task.active, self._study, workers=self._fleet.there(), on_error="ignore")
                 if not any(left.values()):
                     return
                 time.sleep(0.05)
-
-    def _there(self) -> list[str]:
-        """Our Dask workers as of now: asking one that went costs half a minute."""
-        return [worker.address for worker in workers_of(self._client) if worker.address in self._inspected]
 
 
 def _named(trial: Trial) -> str:

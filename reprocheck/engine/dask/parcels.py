@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
+from reprocheck.engine.environment import from_block, to_block
 from reprocheck.engine.phases import RawRecord
 from reprocheck.engine.trial import Job
+from reprocheck.errors import HarnessError
 from reprocheck.model import Machine, Struct, Trial
 from reprocheck.store.objects import digest_file
 
-__all__ = ["Answer", "Assignment", "Inspection", "Premises", "premises_for", "sources_digest"]
+__all__ = [
+    "TRACE",
+    "Answer",
+    "Assignment",
+    "Inspection",
+    "Premises",
+    "changed_files",
+    "job_of",
+    "premises_for",
+    "sources_digest",
+    "trusted",
+]
 
+TRACE = "trace.jsonl"
+_FOLDER = re.compile(r"dask-[0-9a-f]{16}")
+_FILE = re.compile(r"\d{6}\.safetensors|trace\.jsonl", re.ASCII)
 PACKAGE = Path(__file__).resolve().parent.parent.parent
 
 
@@ -20,12 +39,19 @@ class Premises(Struct, frozen=True, kw_only=True):
     """What a machine must have before trials can run on it."""
 
     job: Job
+    """Without its environment, which may hold bytes that are no text."""
+    environment: bytes
     sources: str
     """Digest of the code that runs there."""
     files: dict[str, str]
     """Path -> digest of the files the study is about."""
     own: bool = False
     """The Dask worker lives in the process that asks: everything is as the user has it."""
+
+
+def job_of(premises: Premises, masks: Mapping[str, str]) -> Job:
+    """The job again, with device masks of the machine it is on."""
+    return msgspec.structs.replace(premises.job, environment={**from_block(premises.environment), **masks})
 
 
 class Inspection(Struct, frozen=True, kw_only=True):
@@ -65,7 +91,9 @@ def premises_for(job: Job, *, own: bool) -> Premises:
     """The premises of a study; reads the files it names."""
     named = (job.target.path, *job.probes)
     files = {path: digest_file(Path(path)) for path in named if path is not None and Path(path).is_file()}
-    return Premises(job=job, sources=sources_digest(), files=files, own=own)
+    bare = msgspec.structs.replace(job, environment={})
+    block = to_block(job.environment)
+    return Premises(job=bare, environment=block, sources=sources_digest(), files=files, own=own)
 
 
 def sources_digest(package: Path = PACKAGE) -> str:
@@ -87,3 +115,12 @@ def changed_files(files: Mapping[str, str]) -> dict[str, str]:
         except OSError as error:
             wrong[name] = f"can't be read ({error.strerror})"
     return wrong
+
+
+def trusted(answer: Answer, files: Mapping[str, bytes], trial: Trial) -> tuple[RawRecord, str]:
+    """The record of `trial` in an answer, and its folder's name. Raises `HarnessError` where names lead elsewhere."""
+    raw, folder = answer.raw, answer.folder or ""
+    names = [*files, *(output.file for output in raw.outputs)] if raw else [""]
+    if raw is None or not _FOLDER.fullmatch(folder) or not all(map(_FILE.fullmatch, names)):
+        raise HarnessError("a Dask worker gave an answer that makes no sense; is something else answering there?")
+    return msgspec.structs.replace(raw, record=msgspec.structs.replace(raw.record, trial=trial)), folder

@@ -24,7 +24,15 @@ from distributed import Worker, get_worker
 from distributed.core import Status
 
 from reprocheck.engine.dask import reaper
-from reprocheck.engine.dask.parcels import Answer, Assignment, Inspection, Premises, changed_files, sources_digest
+from reprocheck.engine.dask.parcels import (
+    Answer,
+    Assignment,
+    Inspection,
+    Premises,
+    changed_files,
+    job_of,
+    sources_digest,
+)
 from reprocheck.engine.gate import gpu_gate
 from reprocheck.engine.machine import this_machine
 from reprocheck.engine.process import run_process
@@ -140,11 +148,8 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def _here(premises: Premises) -> Job:
     """The job, with the device masks of this Dask worker where it has any."""
-    job = premises.job
-    if premises.own:
-        return job
-    masks = {name: os.environ[name] for name in _MASKS if name in os.environ}
-    return msgspec.structs.replace(job, environment={**job.environment, **masks})
+    names = () if premises.own else _MASKS
+    return job_of(premises, {name: os.environ[name] for name in names if name in os.environ})
 
 
 def _set(changes: dict[str, str | None]) -> dict[str, str]:

@@ -65,13 +65,6 @@ class Cluster:
             before=before,
         )
 
-    def await_workers(self, count: int) -> None:
-        """Until so many workers are there."""
-        from distributed import Client
-
-        with Client(scheduler_file=self.scheduler, set_as_default=False) as client:
-            client.wait_for_workers(count, timeout=WAIT_S)
-
     def _start(
         self, what: str, *options: str, env: Mapping[str, str | None] | None = None, before: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
@@ -96,11 +89,26 @@ class Cluster:
         return process
 
     def stop(self) -> None:
-        for process in reversed(self._started):
-            # The whole group: a nanny and its worker. Asking them to end takes seconds, and is tested where it matters.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        self.stop_workers()
+        _kill(self._started.pop())
+
+    def stop_workers(self) -> None:
+        while len(self._started) > 1:
+            _kill(self._started.pop())
+
+    def await_workers(self, count: int) -> None:
+        """Until there are exactly so many workers."""
+        from distributed import Client
+
+        with Client(scheduler_file=self.scheduler, set_as_default=False) as client:
+            until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == count)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    # The whole group: a nanny and its worker. Asking them to end takes seconds, and is tested where it matters.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 @contextlib.contextmanager
@@ -121,9 +129,23 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def _scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with _running(tmp_path_factory.mktemp("own")) as made:
+        yield made
+
+
 @pytest.fixture
-def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
+def own_cluster(_scheduler: Cluster) -> Iterator[Cluster]:
     """A scheduler without workers, for tests that start and kill their own."""
+    yield _scheduler
+    _scheduler.stop_workers()
+    _scheduler.await_workers(0)
+
+
+@pytest.fixture
+def mortal_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """The same, for a test that kills the scheduler."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     with _running(folder) as made:

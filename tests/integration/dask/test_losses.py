@@ -89,7 +89,7 @@ def test_a_killed_worker_loses_nothing(lab: Lab, own_cluster: Cluster) -> None:
 def test_without_any_worker_the_study_stops_and_goes_on_later(
     lab: Lab, own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reprocheck.engine.dask.engine.GONE_S", 1.0)
+    monkeypatch.setattr("reprocheck.engine.dask.fleet.GONE_S", 1.0)
     lab.write(a="", b="", work=WAITING)
     worker = own_cluster.worker("--no-nanny", "--nthreads", "1")
     options: dict[str, Any] = {"scheduler": own_cluster.scheduler, "repeat": 1, "max_repeat": 1, "observer": False}
@@ -112,12 +112,12 @@ def test_without_any_worker_the_study_stops_and_goes_on_later(
     assert len(begun(lab)) - before == 2 - done
 
 
-def test_a_scheduler_that_dies_takes_the_trials_with_it_and_nothing_else(lab: Lab, own_cluster: Cluster) -> None:
+def test_a_scheduler_that_dies_takes_the_trials_with_it_and_nothing_else(lab: Lab, mortal_cluster: Cluster) -> None:
     lab.write(a="", b="", work=WAITING)
-    own_cluster.worker()
-    study = Background(lab, out="run", scheduler=own_cluster.scheduler, repeat=1, max_repeat=1, observer=False)
+    mortal_cluster.worker()
+    study = Background(lab, out="run", scheduler=mortal_cluster.scheduler, repeat=1, max_repeat=1, observer=False)
     until(lambda: len(begun(lab)) == 2)
-    own_cluster.kill_scheduler()
+    mortal_cluster.kill_scheduler()
     until(lambda: gone(begun(lab)))
     with pytest.raises(HarnessError, match=r"the Dask scheduler (is gone|does not answer any more)"):
         study.wait()

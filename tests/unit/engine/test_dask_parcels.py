@@ -4,10 +4,22 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from reprocheck.engine.dask.parcels import PACKAGE, Assignment, changed_files, premises_for, sources_digest
+from reprocheck.engine.dask.parcels import (
+    PACKAGE,
+    Answer,
+    Assignment,
+    changed_files,
+    job_of,
+    premises_for,
+    sources_digest,
+    trusted,
+)
+from reprocheck.engine.phases import RawOutput, RawRecord
 from reprocheck.engine.trial import Job
-from reprocheck.model import Target, Trial
+from reprocheck.errors import HarnessError
+from reprocheck.model import Record, Target, Trial
 
 
 def job(file: Path) -> Job:
@@ -15,7 +27,7 @@ def job(file: Path) -> Job:
         target=Target(text="w.py::run", kind="function", path=str(file), name="run"),
         python="/usr/bin/python3",
         cwd=str(file.parent),
-        environment={"HOME": "/home/\udce9"},
+        environment={"HOME": "/home/é", "BYTES": "\udce9=\udcff"},
         env={"A": "1", "B": None},
         probes=(str(file),),
     )
@@ -25,9 +37,45 @@ def test_an_assignment_survives_its_journey(tmp_path: Path) -> None:
     file = tmp_path / "w.py"
     file.write_text("", "utf-8")
     ours = job(file)
-    ours = msgspec.structs.replace(ours, environment={"HOME": "/home/é"})
     sent = Assignment(premises=premises_for(ours, own=False), study="s", trial=Trial(order=("a", "b"), repeat=3))
-    assert msgspec.json.decode(msgspec.json.encode(sent), type=Assignment) == sent
+    arrived = msgspec.json.decode(msgspec.json.encode(sent), type=Assignment)
+    assert arrived == sent
+    assert job_of(arrived.premises, {}) == ours
+    assert job_of(arrived.premises, {"CUDA_VISIBLE_DEVICES": "3"}).environment["CUDA_VISIBLE_DEVICES"] == "3"
+
+
+TRIAL = Trial(order=("a",), repeat=0)
+
+
+def answer(folder: str, *files: str) -> Answer:
+    outputs = [RawOutput(name="x", dtype="u8", shape=(1,), nbytes=1, file=file, python="") for file in files]
+    raw = RawRecord(record=Record(trial=TRIAL, effective_order=("a",), ok=True), outputs=tuple(outputs))
+    return Answer(raw=raw, folder=folder)
+
+
+FOLDER = "dask-0123456789abcdef"
+
+
+def test_an_answer_is_of_the_trial_that_was_asked_for() -> None:
+    asked = Trial(order=("a",), repeat=7)
+    raw, folder = trusted(answer(FOLDER, "000001.safetensors"), {"trace.jsonl": b""}, asked)
+    assert raw.record.trial == asked
+    assert folder == FOLDER
+
+
+@pytest.mark.parametrize(
+    ("wrong", "files"),
+    [
+        (answer("..", "000001.safetensors"), {}),
+        (answer(FOLDER, "../000001.safetensors"), {}),
+        (answer(FOLDER, "/etc/passwd"), {}),
+        (answer(FOLDER), {"../x": b""}),
+        (Answer(folder=FOLDER), {}),
+    ],
+)
+def test_names_that_lead_elsewhere_are_refused(wrong: Answer, files: dict[str, bytes]) -> None:
+    with pytest.raises(HarnessError, match="makes no sense"):
+        trusted(wrong, files, TRIAL)
 
 
 def test_files_are_known_by_their_contents(tmp_path: Path) -> None:
