@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -36,8 +35,7 @@ class LocalEngine:
         self._gate = gate
         self._stop = threading.Event()
         self._number = 0
-        if Path(job.python).resolve() == Path(sys.executable).resolve():
-            compile_worker()
+        compile_worker(job.python)
 
     def run(self, trials: Iterable[Trial], keep: Callable[[RawRecord, Path], Any]) -> Iterator[Any]:
         """Yield `keep(record, folder)` of each trial as it ends, in the order of ending.

@@ -6,6 +6,7 @@ import contextlib
 import marshal
 import os
 import py_compile
+import sys
 from collections.abc import Mapping
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -92,8 +93,13 @@ def _spec(job: Job, trial: Trial, folder: Path) -> dict[str, Any]:
     }
 
 
-def compile_worker() -> None:
-    """Write the worker's byte code if it is not there: with PYTHONDONTWRITEBYTECODE set, every trial would compile."""
+def compile_worker(python: str) -> None:
+    """Write the worker's byte code if it is not there: with PYTHONDONTWRITEBYTECODE set, every trial would compile.
+
+    Only for trials on the interpreter we run on: byte code is of one version.
+    """
+    if Path(python).resolve() != Path(sys.executable).resolve():
+        return
     for source in (*WORKER.glob("*.py"), *WORKER.glob("*/*.py")):
         cached = Path(cache_from_source(str(source)))
         try:

@@ -27,11 +27,14 @@ WORKER_SECONDS = 60.0
 
 
 @contextlib.contextmanager
-def connected(scheduler: str | None, *, jobs: int, gpus: int, note: Callable[[str], None]) -> Iterator[Client]:
+def connected(
+    scheduler: str | None, scratch: Path, *, jobs: int, gpus: int, note: Callable[[str], None]
+) -> Iterator[Client]:
     """A client of `scheduler` with at least one Dask worker; without one, of a cluster inside this process.
 
-    That cluster has no network port: nobody else on the machine can run code through it. `jobs` and `gpus` are what it
-    offers. Raises `UsageError` for an address that is none and `HarnessError` when nobody answers there.
+    That cluster takes no work from outside: nobody else on the machine can run code through it. `jobs` and `gpus` are
+    what it offers, and `scratch` is where it keeps its files. Raises `UsageError` for an address that is none and
+    `HarnessError` when nobody answers there.
     """
     with _quiet(), contextlib.ExitStack() as stack:
         if scheduler is None:
@@ -45,6 +48,7 @@ def connected(scheduler: str | None, *, jobs: int, gpus: int, note: Callable[[st
                     threads_per_worker=jobs,
                     processes=False,
                     memory_limit=0,
+                    local_directory=str(scratch),
                     dashboard_address="127.0.0.1:0",
                     worker_dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,

@@ -71,7 +71,7 @@ def dask_engine(
     """
     jobs = options.jobs or default_jobs()
     devices = len(visible_gpus(job.environment)) if options.scheduler is None else 0
-    with connected(options.scheduler, jobs=jobs, gpus=devices, note=note) as client:
+    with connected(options.scheduler, scratch, jobs=jobs, gpus=devices, note=note) as client:
         engine = DaskEngine(job, scratch, options, client, bound=bound, note=note)
         try:
             yield engine

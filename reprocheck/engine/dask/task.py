@@ -36,7 +36,7 @@ from reprocheck.engine.dask.parcels import (
 from reprocheck.engine.gate import gpu_gate
 from reprocheck.engine.machine import this_machine
 from reprocheck.engine.process import run_process
-from reprocheck.engine.trial import Job, run_trial
+from reprocheck.engine.trial import Job, compile_worker, run_trial
 from reprocheck.errors import HarnessError, ReprocheckError, UsageError
 
 __all__ = ["INLINE_BYTES", "active", "finish", "identity", "inspect", "run"]
@@ -69,6 +69,7 @@ def inspect(data: bytes, seen: str | None, token: str) -> bytes:
     host = platform.node()
     python, problem = _python_version(job, host)
     problem = problem or _missing(premises, host)
+    compile_worker(job.python)
     found = Inspection(
         machine=this_machine({**job.environment, **_set(job.env)}, python),
         problem=problem,
