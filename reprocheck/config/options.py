@@ -14,7 +14,7 @@ from reprocheck.config.suggest import closest
 from reprocheck.errors import UsageError
 from reprocheck.model import Struct, Tolerance, Verdict
 
-__all__ = ["KEYS", "TABLES", "Options", "checked", "read"]
+__all__ = ["ISOLATIONS", "KEYS", "TABLES", "Options", "checked", "read"]
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -47,6 +47,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Also run each subject alone."""
     observer: bool = True
     """Also run an arm without snapshots, to see that looking changes nothing."""
+    isolation: str = "fresh"
+    """`shared-prefix`: orders are first tried by processes forked where their imports part."""
     expect: Verdict | None = None
     """The verdict a scenario is built to give."""
     story: str | None = None
@@ -163,6 +165,7 @@ def _tolerances(value: Any) -> dict[str, Tolerance]:
     return found
 
 
+ISOLATIONS = ("fresh", "shared-prefix")
 _KNOBS = ("rtol", "atol", "ulp")
 
 
@@ -184,6 +187,12 @@ def _items(value: Any) -> list[tuple[str, Any]]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ValueError
     return list(value.items())
+
+
+def _isolation(value: Any) -> str:
+    if value not in ISOLATIONS:
+        raise ValueError
+    return str(value)
 
 
 def _verdict(value: Any) -> Any:
@@ -239,6 +248,7 @@ KEYS: dict[str, _Key] = {
     ),
     "presence": _Key("true or false", _flag, _read_flag),
     "observer": _Key("true or false", _flag, _read_flag),
+    "isolation": _Key(" or ".join(f"`{name}`" for name in ISOLATIONS), _isolation, str),
     "expect": _Key(f"one of the verdicts {', '.join(get_args(Verdict))}", _verdict, str),
     "story": _Key("a sentence", _text, str),
 }

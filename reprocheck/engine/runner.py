@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from reprocheck.engine.forks import ForkEngine
 from reprocheck.engine.local import LocalEngine
 from reprocheck.engine.phases import RawRecord
 from reprocheck.model import Output, Record, Trial
@@ -49,7 +50,7 @@ class Runner:
     """An engine, the run folder its trials go to, and who is told."""
 
     writer: RunWriter
-    engine: LocalEngine
+    engine: LocalEngine | ForkEngine
     progress: Progress = field(default_factory=Silent)
 
     def run(self, trials: Sequence[Trial]) -> list[Record]:
