@@ -118,7 +118,7 @@ def _completed(
     if forked:
         told = (
             f"{forked} of {len(keys)} orders were run once, forked from processes that share imports (--isolation "
-            f"shared-prefix); the verdict stands on fresh trials of the other {len(keys) - forked}: some of each group, "
+            f"shared-prefix); the verdict stands on fresh trials of the other {len(keys) - forked}: of each group, "
             "in both orders of two subjects where it has both"
         )
     else:

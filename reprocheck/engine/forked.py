@@ -69,7 +69,8 @@ class Process:
         """
         spec = trial_spec(job, self.plan.trials[0], self.folder)
         if self.plan.children:
-            spec |= {"upto": len(self.plan.order), **{name: str(self.folder / name) for name in ("ask", "answer")}}
+            spec |= {"upto": len(self.plan.order), "height": self.plan.height}
+            spec |= {name: str(self.folder / name) for name in ("ask", "answer")}
         if self.parent is not None:
             # Its past; it goes on in a file of its own.
             shutil.copyfile(self.parent.folder / "phases.jsonl", self.folder / "phases.jsonl")

@@ -29,22 +29,21 @@ def serve(job, lines, capture, renew):
     answer = posix.open(job["answer"], posix.O_WRONLY | posix.O_CLOEXEC)
     reason = why_not()
     _send(answer, ["refused", reason] if reason else ["ready", posix.getpid()])
-    children = set()
+    children = {}
     while True:
         message = _receive(ask)
         if message is None:
-            for pid in children:
-                _end(pid)
+            _end(children, job["height"])
             posix._exit(0)
         if message[0] == "reap":
             status = posix.waitpid(message[1], 0)[1]
-            children.discard(message[1])
+            del children[message[1]]
             _send(answer, ["reaped", status])
             continue
         random = _random_state()
         pid = posix.fork()
         if pid:
-            children.add(pid)
+            children[pid] = "height" in message[1]
             _send(answer, ["forked", pid])
             continue
         posix.setsid()
@@ -120,14 +119,25 @@ def _random_state():
     return random.getstate() if hasattr(random, "getstate") else None
 
 
-def _end(pid):
-    """Kill a child and its group, and wait for it."""
-    for kill in (posix.killpg, posix.kill):
-        try:
-            kill(pid, _KILL)
-        except OSError:
-            continue  # not in a group of its own yet, or gone
-    posix.waitpid(pid, 0)
+def _end(children, height):
+    """End the children: trials at once; a child that has children itself sees what we saw, and has time to end those.
+
+    Processes further down have less time, so that each is waited for by its parent. One that is still importing has no
+    children and does not look; it is killed when the time is up.
+    """
+    until = time.perf_counter() + height
+    for pid in sorted(children, key=children.get):
+        while children[pid] and time.perf_counter() < until:
+            if posix.waitpid(pid, posix.WNOHANG)[0]:
+                break
+            time.sleep(0.01)
+        else:
+            for kill in (posix.killpg, posix.kill):
+                try:
+                    kill(pid, _KILL)
+                except OSError:
+                    continue  # not in a group of its own yet
+            posix.waitpid(pid, 0)
 
 
 def _send(fd, value):
