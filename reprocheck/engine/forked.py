@@ -7,6 +7,7 @@ import marshal
 import os
 import select
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -15,7 +16,7 @@ from typing import Any
 
 from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.local import WORKER, Job, trial_spec
-from reprocheck.engine.process import Ending, Exit, Streams, kill_group, pidfd
+from reprocheck.engine.process import Ending, Exit, Streams, kill_group
 from reprocheck.engine.tree import Prefix
 from reprocheck.errors import HarnessError
 
@@ -44,6 +45,7 @@ class Process:
         self.spent: float = parent.spent if parent else 0.0
         """Seconds its path took, waiting left out."""
         self.pid = 0
+        self._pidfd = -1
         self._popen: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._closing = contextlib.ExitStack()
@@ -75,6 +77,7 @@ class Process:
             # Its past; it goes on in a file of its own.
             shutil.copyfile(self.parent.folder / "phases.jsonl", self.folder / "phases.jsonl")
             self.pid = int(self.parent.asked(["fork", spec])[1])
+            self._watch()
             return
         job_file = self.folder / "job"
         job_file.write_bytes(marshal.dumps(spec, 2))
@@ -93,20 +96,28 @@ class Process:
             except OSError as error:
                 raise HarnessError(f"cannot start `{job.python}`: {error.strerror or error}; check --python") from error
         self.pid = self._popen.pid
+        self._watch()
+
+    def _watch(self) -> None:
+        """Hold the process itself, and not just its number. Raises `LostError` when somebody else waited for it."""
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            raise LostError from None
+        self._closing.callback(os.close, self._pidfd)
 
     def follow(self, timeout: float, stop: threading.Event) -> Ending:
         """Watch it until it ends, says that it is ready to be forked, its path took `timeout` seconds, or `stop`."""
         begin, before = time.monotonic(), self.spent
-        with pidfd(self.pid) as exited:
-            ending = self.streams.follow(
-                self.pid, exited, deadline=begin + timeout - before, stop=stop, ready=self._fds.get("answer")
-            )
+        ending = self.streams.follow(
+            self.pid, self._pidfd, deadline=begin + timeout - before, stop=stop, ready=self._fds.get("answer")
+        )
         self.spent = before + time.monotonic() - begin
         return ending
 
     def end(self, ending: Ending = "ended") -> Exit:
         """Kill what is left of its group, and say how it ended. Raises `LostError` when only its parent knew that."""
-        kill_group(self.pid)
+        self.kill()
         if self._popen is not None:
             status = self._popen.wait()
         else:
@@ -114,6 +125,13 @@ class Process:
             status = os.waitstatus_to_exitcode(int(self.parent.asked(["reap", self.pid])[1]))
         self.streams.drain()
         return self.streams.exit(status, self.spent, ending)
+
+    def kill(self) -> None:
+        """Kill it and its group; a process that was forked a moment ago may have none of its own yet."""
+        if self._pidfd >= 0:
+            kill_group(self.pid)
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def close(self) -> None:
         """Let go of pipes and folder; a process that waits takes that as its end."""
@@ -137,13 +155,9 @@ class Process:
 
     def _read(self, count: int) -> bytes:
         data = b""
-        try:
-            with pidfd(self.pid) as exited:
-                while len(data) < count:
-                    ready, _, _ = select.select([self._fds["answer"], exited], [], [], ANSWER_S)
-                    if self._fds["answer"] not in ready:
-                        raise LostError
-                    data += os.read(self._fds["answer"], count - len(data))
-        except ProcessLookupError:
-            raise LostError from None
+        while len(data) < count:
+            ready, _, _ = select.select([self._fds["answer"], self._pidfd], [], [], ANSWER_S)
+            if self._fds["answer"] not in ready:
+                raise LostError
+            data += os.read(self._fds["answer"], count - len(data))
         return data

@@ -21,7 +21,7 @@ import msgspec
 from reprocheck.engine.forked import LostError, Process
 from reprocheck.engine.local import Job, LocalEngine
 from reprocheck.engine.phases import RawRecord, finish
-from reprocheck.engine.process import Exit, kill_group
+from reprocheck.engine.process import Exit
 from reprocheck.engine.tree import Prefix, grow, may_start
 from reprocheck.model import Trial
 
@@ -166,8 +166,7 @@ class _Growing:
             elif ending != "interrupted":
                 self._told(process, end)
         except LostError:
-            if process.pid:
-                kill_group(process.pid)
+            process.kill()
             self._lost(process)
         finally:
             if not opened:
@@ -211,15 +210,16 @@ class _Growing:
 
     def _settle(self, parent: Process | None) -> None:
         """A process ended; end those above it that have nothing left to fork, too."""
-        with self._changed:
-            self._live -= 1
-            while parent is not None:
+        while True:
+            with self._changed:
+                self._live -= 1
+                if parent is None:
+                    return
                 parent.children -= 1
                 if parent.pending or parent.children or parent not in self._open:
                     return
                 self._open.remove(parent)
-                with contextlib.suppress(LostError):
-                    parent.end()
-                parent.close()
-                self._live -= 1
-                parent = parent.parent
+            with contextlib.suppress(LostError):
+                parent.end()
+            parent.close()
+            parent = parent.parent

@@ -15,7 +15,7 @@ __all__ = ["serve", "why_not"]
 
 _KILL = 9
 # Character devices of a GPU driver that was started: a context does not survive a fork.
-_DEVICES = ("/dev/nvidia", "/dev/kfd")
+_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dxg")
 
 
 def serve(job, lines, capture, renew):

@@ -440,6 +440,17 @@ def test_a_lost_process_costs_no_trial(trials: Trials) -> None:
     assert gone(trials.folder)
 
 
+def test_a_subject_that_has_its_children_waited_for_by_the_kernel(trials: Trials) -> None:
+    """How a forked trial ended cannot be learnt then; it is run fresh."""
+    trials.write(a="import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n", b="", c="")
+
+    found = trials.run(permutations("abc"))
+
+    assert all(record.ok for record in found.values())
+    assert {record.not_forked for order, record in found.items() if order[0] == "a"} == {LOST}
+    assert gone(trials.folder)
+
+
 def test_an_interpreter_that_does_not_start(trials: Trials) -> None:
     trials.write(a=A, b=B)
 
