@@ -26,6 +26,7 @@ from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
 from reprocheck.plan.subjects import SubjectsFound, find_subjects
 from reprocheck.plan.target import parse_target
+from reprocheck.sharing import run_sharing
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
 
@@ -80,7 +81,8 @@ def check(
             default where it is explained), `lines`, `ops`, `kernels` (all of it, and which kernels ran) or `none`.
         trace_export: A folder for the traces as text, one operator and one executed line a line.
         **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
-            tolerance, rtol, atol, ulp, presence, observer, engine, scheduler, workers, machines, shared, gpus.
+            tolerance, rtol, atol, ulp, presence, observer, isolation, engine, scheduler, workers, machines, shared,
+            gpus.
 
     Raises:
         UsageError: The question can't be asked; nothing that was measured is lost.
@@ -132,6 +134,7 @@ def check(
         timeout=settings.timeout,
         presence=settings.presence,
         observer=settings.observer,
+        isolation=settings.isolation,
     )
     request = Request(
         target=place,
@@ -157,8 +160,11 @@ def check(
     with RunWriter(folder, spec, resume=resume) as writer:
         with engine_for(job, writer.scratch, settings, gate=gate, done=writer.records(), note=told.note) as engine:
             runner = Runner(writer, engine, told, mixed=settings.machines == "any")
-            study = run(request, runner, tolerance_for(settings.tolerance))
-            study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
+            sharing = settings.isolation == "shared-prefix"
+            study = (run_sharing if sharing else run)(request, runner, tolerance_for(settings.tolerance))
+            study = msgspec.structs.replace(
+                study, selected=settings.outputs, tolerance=settings.tolerance, isolation=settings.isolation
+            )
             study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
             if explain:
                 study = _explained(study, runner, budget)
@@ -238,9 +244,11 @@ def _located(study: Study, runner: Runner, trace: str, export: Path | None) -> S
 def _context(study: Study, runner: Runner, *, budget: int | None = None, stored: bool = False) -> Context:
     from reprocheck.explain.inquiry import Context
 
+    # Forked trials count for orders that have no others; where they were dropped, for none.
+    records, forked = Run(runner.writer.folder).records(), {arm.order for arm in study.orders if arm.forked}
     return Context(
         runner=runner,
-        records=tuple(Run(runner.writer.folder).records()),
+        records=tuple(record for record in records if not record.trial.forked or record.trial.order in forked),
         tolerance_for=tolerance_for(study.tolerance),
         outputs=study.selected,
         budget=budget,

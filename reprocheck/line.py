@@ -132,14 +132,15 @@ def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Stud
     outcomes: dict[Order, list[str]] = {}
     for group, record in zip(grouping.ids, records, strict=True):
         outcomes.setdefault(order_of[record.trial.order], []).append(group)
-    judgement = judge(outcomes, frozenset(), within_tolerance=all(group.within_tolerance for group in groups))
+    within = {group.id: group.within_tolerance for group in groups}
+    judgement = judge(outcomes, frozenset(), within_tolerance=all(within.values()))
     changed = msgspec.structs.replace(
         study,
         verdict=judgement.verdict,
         exit_code=EXIT_CODES[judgement.verdict],
         reason=judgement.reason,
         outputs=outputs,
-        groups=groups,
+        groups=tuple(msgspec.structs.replace(old, within_tolerance=within[old.id]) for old in study.groups),
     )
     return msgspec.structs.replace(changed, headline=headline(changed))
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from reprocheck.cli.outputs import FORMATS, split_output, write_outputs
+from reprocheck.config.options import ISOLATIONS
 from reprocheck.errors import UsageError
 from reprocheck.model import Study, Target
 
@@ -54,6 +55,11 @@ __all__ = ["command"]
 @click.option("--outputs", multiple=True, metavar="PATTERN", help="Compare only outputs whose names match (repeatable)")
 @click.option("--presence", is_flag=True, default=None, help="Also import each subject alone, and none")
 @click.option("--no-observer", is_flag=True, help="Capture state in every trial; don't check that capture is harmless")
+@click.option(
+    "--isolation",
+    type=click.Choice(ISOLATIONS),
+    help="shared-prefix: try orders by processes forked where their imports part; fresh ones judge [default: fresh]",
+)
 @click.option("--arg", "argv", multiple=True, metavar="ARG", help="Argument for the workload's sys.argv (repeatable)")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder [default: a new one in .reprocheck/runs]"

@@ -14,7 +14,7 @@ from reprocheck.config.suggest import closest
 from reprocheck.errors import UsageError
 from reprocheck.model import Struct, Tolerance, Verdict
 
-__all__ = ["KEYS", "TABLES", "Options", "checked", "read"]
+__all__ = ["ISOLATIONS", "KEYS", "TABLES", "Options", "checked", "read"]
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -59,6 +59,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """A folder that this and all Dask workers' machines see, for outputs; None: the run folder where they see it."""
     gpus: int | None = None
     """GPUs a trial takes, as Dask resource; None: one where every Dask worker offers some."""
+    isolation: str = "fresh"
+    """`shared-prefix`: orders are first tried by processes forked where their imports part."""
     expect: Verdict | None = None
     """The verdict a scenario is built to give."""
     story: str | None = None
@@ -175,6 +177,7 @@ def _tolerances(value: Any) -> dict[str, Tolerance]:
     return found
 
 
+ISOLATIONS = ("fresh", "shared-prefix")
 _KNOBS = ("rtol", "atol", "ulp")
 
 
@@ -267,6 +270,7 @@ KEYS: dict[str, _Key] = {
     "machines": _Key("`alike` or `any`", _one_of("alike", "any"), str),
     "shared": _Key("the path of a folder", _text, str),
     "gpus": _Key("a whole number of at least 0", _whole(0), int),
+    "isolation": _Key(" or ".join(f"`{name}`" for name in ISOLATIONS), _one_of(*ISOLATIONS), str),
     "expect": _Key(f"one of the verdicts {', '.join(get_args(Verdict))}", _verdict, str),
     "story": _Key("a sentence", _text, str),
 }

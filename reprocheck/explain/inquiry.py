@@ -244,6 +244,7 @@ class _Inquiry:
             if record.trial.order == order
             and record.trial.presence is presence
             and record.trial.capture
+            and not record.trial.forked
             and self._labelled(record, label)
         ]
         repeat = 0

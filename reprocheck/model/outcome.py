@@ -78,6 +78,8 @@ class Arm(Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     """Group id of each trial, in order of repeat."""
     trials: int = 0
+    forked: int = 0
+    """How many of its trials were forked from a process that shares imports: the verdict does not stand on these."""
     failures: int = 0
     presence: bool = False
     preloaded: tuple[str, ...] = ()

@@ -42,6 +42,8 @@ class Study(Struct, frozen=True, kw_only=True):
     subjects_from: str
     orders: tuple[Arm, ...]
     plan: str
+    isolation: str = "fresh"
+    """`shared-prefix` when trials were to be forked from processes that share imports; see `Arm.forked`."""
     groups: tuple[Group, ...]
     outputs: tuple[OutputDifference, ...]
     selected: tuple[str, ...] = ()

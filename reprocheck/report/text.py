@@ -161,7 +161,7 @@ def _arm_cells(arm: Arm, study: Study) -> tuple[Text, ...]:
         )
     details += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
     details += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
-    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}"
+    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}{', forked' if arm.forked else ''}"
     return Text(letter, style="bold"), name, Text(runs, style="dim"), Text("; ".join(details))
 
 

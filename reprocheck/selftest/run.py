@@ -22,6 +22,7 @@ from reprocheck.store.run import Run
 __all__ = ["missing", "run_case", "run_selftest"]
 
 TIMEOUT_S = 60.0
+BYSTANDER = "bystander"
 
 _NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "cores": (lambda: len(os.sched_getaffinity(0)) > 1, "one core"),
@@ -37,9 +38,16 @@ def missing(fault: Fault) -> str | None:
 
 
 def run_selftest(
-    *, quick: bool = False, faults: Sequence[Fault] = FAULTS, told: Callable[[Case], None] = lambda _: None
+    *,
+    quick: bool = False,
+    isolation: str = "fresh",
+    faults: Sequence[Fault] = FAULTS,
+    told: Callable[[Case], None] = lambda _: None,
 ) -> SelfTest:
-    """Plant `faults` (the quick ones, with `quick`) one after the other; `told` hears of each as it ends."""
+    """Plant `faults` (the quick ones, with `quick`) one after the other; `told` hears of each as it ends.
+
+    Two subjects have no common beginning to share, so with `isolation` shared-prefix an empty module is a third one.
+    """
     from reprocheck import __version__
 
     begin = time.monotonic()
@@ -49,13 +57,14 @@ def run_selftest(
     with tempfile.TemporaryDirectory(prefix="reprocheck-selftest-") as scratch:
         for number, fault in enumerate(chosen):
             if missing(fault) is None:
-                case = run_case(fault, Path(scratch).resolve() / f"{number:02d}")
+                case = run_case(fault, Path(scratch).resolve() / f"{number:02d}", isolation=isolation)
                 cases.append(case)
                 told(case)
     planted, found, recall, precision = summary(cases)
     return SelfTest(
         reprocheck_version=__version__,
         quick=quick,
+        isolation=isolation,
         planted=planted,
         found=found,
         recall=recall,
@@ -67,15 +76,19 @@ def run_selftest(
     )
 
 
-def run_case(fault: Fault, folder: Path) -> Case:
+def run_case(fault: Fault, folder: Path, *, isolation: str = "fresh") -> Case:
     """Plant one fault in `folder`, run the whole line on it, and judge what came out."""
     begin = time.monotonic()
     folder.mkdir(parents=True)
     fault.write(folder)
     if fault.prepare:
         subprocess.run([sys.executable, "-c", fault.prepare], cwd=folder, check=True, stdin=subprocess.DEVNULL)
-    options = {"timeout": TIMEOUT_S, **fault.options}
-    study = check("work.py::run", fault.imports, cwd=folder, out=folder / "run", **options)
+    options = {"timeout": TIMEOUT_S, "isolation": isolation, **fault.options}
+    imports = fault.imports
+    if isolation == "shared-prefix" and len(imports) == 2:
+        imports = (*imports, BYSTANDER)
+        (folder / f"{BYSTANDER}.py").touch()
+    study = check("work.py::run", imports, cwd=folder, out=folder / "run", **options)
     trials = len(Run(folder / "run").journal())
     return judge_case(fault, study, folder, trials, time.monotonic() - begin)
 

@@ -48,6 +48,7 @@ class SelfTest(Struct, frozen=True, kw_only=True):
     schema_version: int = 1
     reprocheck_version: str
     quick: bool
+    isolation: str = "fresh"
     planted: int
     """Verdicts and causes that were planted."""
     found: int

@@ -53,6 +53,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     timeout: float = 600.0
     presence: bool = False
     observer: bool = True
+    isolation: str = "fresh"
 
 
 class JournalLine(Struct, frozen=True, kw_only=True):
@@ -70,6 +71,8 @@ def trial_key(trial: Trial) -> str:
         parts.append("bare")
     if trial.presence:
         parts.append("presence")
+    if trial.forked:
+        parts.append("forked")
     extra = {"env": trial.env, "actions": trial.actions, "trace": trial.trace, "blame": trial.blame}
     if any(extra.values()):
         parts.append(msgspec.json.encode(extra, order="sorted").decode())
@@ -181,8 +184,11 @@ class RunWriter:
         return self.folder / "scratch"
 
     def done(self, trial: Trial) -> Record | None:
-        """The record of `trial` if this run already has it."""
-        return self._done.get(trial_key(trial))
+        """The record of `trial` if this run already has it. For a trial to be forked, a fresh one is as good."""
+        found = self._done.get(trial_key(trial))
+        if found is None and trial.forked:
+            found = self._done.get(trial_key(msgspec.structs.replace(trial, forked=False)))
+        return found
 
     def records(self) -> Iterator[Record]:
         """The records this run has so far, in the order in which their trials ended."""
