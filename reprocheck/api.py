@@ -19,6 +19,7 @@ from reprocheck.engine.gate import Gate, gpu_locks
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.errors import HarnessError, StoreError, UsageError
+from reprocheck.headline import coverage_text
 from reprocheck.line import Request, run
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
@@ -77,8 +78,8 @@ def check(
         trace: What to trace, to say where a divergence starts: `auto` (lines and operators after a divergence; the
             default where it is explained), `lines`, `ops`, `kernels` (all of it, and which kernels ran) or `none`.
         trace_export: A folder for the traces as text, one operator and one executed line a line.
-        **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
-            tolerance, rtol, atol, ulp, presence, observer.
+        **options: As in `[tool.reprocheck]`: orders, max_orders, fail_fast, reduce, repeat, max_repeat, jobs,
+            timeout, python, env, seed, outputs, tolerance, rtol, atol, ulp, presence, observer.
 
     Raises:
         UsageError: The question can't be asked; nothing that was measured is lost.
@@ -100,6 +101,7 @@ def check(
         seed=settings.seed,
         explicit=order,
         varies_otherwise=settings.presence,
+        most=settings.max_orders,
     )
     python = resolve_python(settings.python, base)
     job = Job(
@@ -136,6 +138,9 @@ def check(
         subjects_from=source,
         orders=plan.orders,
         plan=_plan_text(plan),
+        stated=plan.stated,
+        fail_fast=settings.fail_fast,
+        reduce="trace" if settings.reduce == "trace" else "none",
         repeat=settings.repeat,
         max_repeat=settings.max_repeat,
         presence=settings.presence,
@@ -358,12 +363,10 @@ def _dependencies(path: Path | None) -> tuple[str, ...]:
 def _plan_text(plan: OrderPlan) -> str:
     count = len(plan.orders)
     text = f"{plan.design}: {count} order{'' if count == 1 else 's'} of {len(plan.subjects)} subjects"
-    if plan.design != "all":
-        stated = plan.stated
-        text += (
-            f"; covers {stated.pairs.covered} of {stated.pairs.total} ordered pairs"
-            f", {stated.triples.covered} of {stated.triples.total} ordered triples"
-        )
+    if plan.cut_from is not None:
+        text += f", the first of {plan.cut_from}"
+    if plan.design != "all" or plan.cut_from is not None:
+        text += f"; would cover {coverage_text(plan.stated)}"
     return text + (f"; seed {plan.seed}" if plan.seed is not None else "")
 
 

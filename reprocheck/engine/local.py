@@ -132,6 +132,7 @@ class LocalEngine:
             "actions": [dict(action) for action in trial.actions],
             "trace": dict(trial.trace) if trial.trace else None,
             "blame": dict(trial.blame) if trial.blame else None,
+            "imports_only": trial.imports_only,
         }
 
 

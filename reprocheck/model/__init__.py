@@ -33,14 +33,18 @@ from reprocheck.model.outcome import (
     StateDifference,
     Suite,
 )
+from reprocheck.model.plan import Audit, Coverage, Covered, NotRun, Reduction, Share
 from reprocheck.model.study import Study
 from reprocheck.model.trial import Event, Failure, NotCompared, Output, Record, Snapshot, Stream, Target, Trial
 
 __all__ = [
     "Arm",
+    "Audit",
     "Cause",
     "Change",
     "Consequence",
+    "Coverage",
+    "Covered",
     "Difference",
     "DifferingTest",
     "Event",
@@ -50,6 +54,7 @@ __all__ = [
     "KernelDifference",
     "Noise",
     "NotCompared",
+    "NotRun",
     "OperatorOrigin",
     "OperatorOutput",
     "Origin",
@@ -57,9 +62,11 @@ __all__ = [
     "OutputDifference",
     "PassesAt",
     "Record",
+    "Reduction",
     "Remedy",
     "Reproducer",
     "Rule",
+    "Share",
     "Snapshot",
     "Spent",
     "StateDifference",

@@ -120,6 +120,20 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Trace request, for the passes that locate (never part of a verdict)."""
     blame: dict[str, Any] | None = None
     """`{"keys": […], "modules": […]}`: find who changes these state keys during the imports; no workload is run."""
+    imports_only: bool = False
+    """True for a probe: the subjects are imported and their load trace captured; no workload is run."""
+
+    @property
+    def judged(self) -> bool:
+        """True for a trial that a verdict may stand on: the whole workload as it is, nothing done to it."""
+        return (
+            not self.env
+            and not self.actions
+            and self.trace is None
+            and self.blame is None
+            and not self.presence
+            and not self.imports_only
+        )
 
 
 class Record(Struct, frozen=True, kw_only=True):

@@ -70,6 +70,8 @@ def trial_key(trial: Trial) -> str:
         parts.append("bare")
     if trial.presence:
         parts.append("presence")
+    if trial.imports_only:
+        parts.append("imports")
     extra = {"env": trial.env, "actions": trial.actions, "trace": trial.trace, "blame": trial.blame}
     if any(extra.values()):
         parts.append(msgspec.json.encode(extra, order="sorted").decode())
