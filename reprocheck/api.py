@@ -14,6 +14,7 @@ import msgspec
 
 from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import Resolved, layers_for, merge, script_block
+from reprocheck.engine.abilities import CORES, not_shown
 from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate, gpu_locks
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
@@ -269,9 +270,7 @@ def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool
 
 def _notes() -> tuple[str, ...]:
     """What this machine cannot show."""
-    if len(os.sched_getaffinity(0)) == 1:
-        return ("one core: differences that come from the number of threads cannot show here",)
-    return ()
+    return tuple(f"{item.why}: {item.what} cannot show here" for item in not_shown(CORES))
 
 
 def _version() -> str:

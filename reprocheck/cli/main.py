@@ -25,6 +25,7 @@ COMMANDS = {
     "list": "List scenarios and past runs.",
     "report": "Tell a stored run again.",
     "selftest": "Plant faults of every kind and compare what is found with what was planted.",
+    "doctor": "Are identical trials identical here? What the engine and the machine do to them.",
     "clean": "Delete run folders.",
 }
 

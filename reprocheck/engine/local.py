@@ -24,7 +24,7 @@ from reprocheck.engine.process import run_process
 from reprocheck.errors import HarnessError
 from reprocheck.model import Struct, Target, Trial
 
-__all__ = ["Job", "LocalEngine", "default_jobs"]
+__all__ = ["WORKER", "Job", "LocalEngine", "default_jobs", "job_spec"]
 
 WORKER = Path(__file__).resolve().parent.parent / "worker"
 
@@ -99,7 +99,7 @@ class LocalEngine:
         try:
             job_file = folder / "job"
             # Version 2 is the newest marshal format that every supported interpreter reads.
-            job_file.write_bytes(marshal.dumps(self._spec(trial, folder), 2))
+            job_file.write_bytes(marshal.dumps(job_spec(self.job, trial, folder), 2))
             changes: Mapping[str, str | None] = {**self.job.env, **trial.env}
             environment = trial_environment(self.job.environment, changes)
             with self._gate.passing(self._stop) if self._gate else contextlib.nullcontext():
@@ -116,24 +116,26 @@ class LocalEngine:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _spec(self, trial: Trial, folder: Path) -> dict[str, Any]:
-        target = self.job.target
-        script = target.path if target.kind != "pytest" else None
-        return {
-            "folder": str(folder),
-            "subjects": list(trial.order),
-            "target": msgspec.to_builtins(target),
-            "sys_path0": str(Path(script).parent) if script else self.job.cwd,
-            "sys_path": list(self.job.sys_path),
-            "argv": [script or target.module or ("pytest" if target.kind == "pytest" else ""), *self.job.argv],
-            "capture": trial.capture,
-            "seed": self.job.seed,
-            "probes": list(self.job.probes),
-            "actions": [dict(action) for action in trial.actions],
-            "trace": dict(trial.trace) if trial.trace else None,
-            "blame": dict(trial.blame) if trial.blame else None,
-            "imports_only": trial.imports_only,
-        }
+
+def job_spec(job: Job, trial: Trial, folder: Path) -> dict[str, Any]:
+    """What the worker is told about a trial: plain values, for `marshal`."""
+    target = job.target
+    script = target.path if target.kind != "pytest" else None
+    return {
+        "folder": str(folder),
+        "subjects": list(trial.order),
+        "target": msgspec.to_builtins(target),
+        "sys_path0": str(Path(script).parent) if script else job.cwd,
+        "sys_path": list(job.sys_path),
+        "argv": [script or target.module or ("pytest" if target.kind == "pytest" else ""), *job.argv],
+        "capture": trial.capture,
+        "seed": job.seed,
+        "probes": list(job.probes),
+        "actions": [dict(action) for action in trial.actions],
+        "trace": dict(trial.trace) if trial.trace else None,
+        "blame": dict(trial.blame) if trial.blame else None,
+        "imports_only": trial.imports_only,
+    }
 
 
 def _compile_worker() -> None:

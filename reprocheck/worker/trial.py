@@ -104,7 +104,7 @@ def _trial(job, lines):
     if blame:
         blame(last=True)
         return
-    if job["imports_only"]:
+    if job.get("imports_only"):
         if capture:
             capture.snapshot("t2")
         return

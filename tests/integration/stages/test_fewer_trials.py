@@ -23,7 +23,7 @@ def trials_of(run_dir: str) -> int:
 
 def test_fail_fast_ends_at_the_first_established_divergence(lab: Lab) -> None:
     lab.write(state="value = None", work=WORK)
-    lab.write(**{name: FIRST_WINS.format(value=number) for number, name in enumerate("abc", 1)})
+    lab.write({f"{name}.py": FIRST_WINS.format(value=number) for number, name in enumerate("abc", 1)})
 
     study = lab.check(imports=["a", "b", "c"], fail_fast=True)
 
@@ -126,7 +126,7 @@ def test_orders_with_equal_load_traces_are_run_once(lab: Lab) -> None:
 def test_an_audit_that_disagrees_brings_all_orders_back(lab: Lab) -> None:
     # What decides is a Python object: no load trace shows it.
     lab.write(state="value = None", work=WORK)
-    lab.write(**{name: FIRST_WINS.format(value=number) for number, name in enumerate("abc", 1)})
+    lab.write({f"{name}.py": FIRST_WINS.format(value=number) for number, name in enumerate("abc", 1)})
 
     study = lab.check(imports=["a", "b", "c"], reduce="trace")
 
