@@ -28,7 +28,7 @@ from reprocheck.errors import StoreError, UsageError
 from reprocheck.model import Record, Struct, Study, Target, Trial
 from reprocheck.store.objects import ObjectStore
 
-__all__ = ["Run", "RunWriter", "Spec", "runs_in", "trial_key"]
+__all__ = ["Run", "RunWriter", "Spec", "in_use", "runs_in", "trial_key"]
 
 FORMAT = 1
 PARTIAL = ".partial"
@@ -266,6 +266,21 @@ def new_run_folder(root: Path, name: str) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-40:] or "run"
     return root / f"{stamp}-{slug}-{secrets.token_hex(2)}"
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a process holds this run or bisection: what is under way must not be deleted."""
+    try:
+        fd = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def runs_in(root: Path) -> list[Path]:
