@@ -84,10 +84,11 @@ class Bench:
         counted.sort(key=lambda record: place[record.trial.order])
         patterns = self.request.outputs
         grouping = group_records(counted, patterns)
-        outcomes = {
-            order: tuple(g for g, r in zip(grouping.ids, counted, strict=True) if r.trial.order == order)
-            for order in orders
-        }
+        found: dict[Order, list[str]] = {order: [] for order in orders}
+        for group, record in zip(grouping.ids, counted, strict=True):
+            if record.trial.order in found:
+                found[record.trial.order].append(group)
+        outcomes = {order: tuple(groups) for order, groups in found.items()}
         by_group = {
             group.id: {o.name: o for o in select_outputs(counted[grouping.examples[group.id]], patterns)}
             for group in grouping.groups
@@ -106,17 +107,21 @@ class Bench:
         ]
         suite = None
         if self.request.target.suite:
-            runs = {order: [record for _, record in in_test if record.trial.order == order] for order in orders}
+            runs: dict[Order, list[Record]] = {order: [] for order in orders}
+            for _, record in in_test:
+                runs[record.trial.order].append(record)
             judged = judge_suite(runs, differences, objects, patterns, alpha=alpha)
             judgement, suite = judged.judgement, judged.suite
         else:
-            tested = {order: [group for group, r in in_test if r.trial.order == order] for order in orders}
+            tested: dict[Order, list[str]] = {}
+            for group, record in in_test:
+                tested.setdefault(record.trial.order, []).append(group)
             judgement = judge(
                 outcomes,
                 grouping.failed,
                 within_tolerance=all(group.within_tolerance for group in groups),
                 alpha=alpha,
-                tested={order: found for order, found in tested.items() if found},
+                tested=tested,
             )
         return View(
             counted=tuple(counted),
@@ -144,15 +149,11 @@ class Bench:
         found = "agrees"
         counted = [record for record in self.records if record.trial.judged]
         grouping = group_records(counted, self.request.outputs)
+        arms: dict[tuple[Order, bool], list[str]] = {}
+        for group, record in zip(grouping.ids, counted, strict=True):
+            arms.setdefault((record.trial.order, record.trial.capture), []).append(group)
         for order in orders:
-            captured, bare = (
-                [
-                    g
-                    for g, r in zip(grouping.ids, counted, strict=True)
-                    if r.trial.order == order and r.trial.capture is capture
-                ]
-                for capture in (True, False)
-            )
+            captured, bare = (arms.get((order, capture), []) for capture in (True, False))
             if len(set(captured)) == 1 == len(set(bare)) and captured[0] != bare[0]:
                 if permutation_p([captured, bare]).p_value < ALPHA:
                     return "differs"
