@@ -7,7 +7,7 @@ holds over what its distinct arrays take: equal ones are stored once. The rival 
 least: it makes the same arrays in the same number of processes, one after the other, saves them with `numpy.save`,
 digests them with `sha256sum` and compares those that differ with `numpy`.
 
-    python tests/benchmarks/bench_large.py --gib 8
+    python -m tests.benchmarks.bench_large --gib 8
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.figures import row
+
 BUDGET = {"parent_mib": 512, "growth_mib": 64, "on_disk": 1.01, "ratio": 1.5}
 ARRAY_MIB = 64
-TRIALS = 4
 
 WORK = """
 import os
@@ -76,7 +77,7 @@ from pathlib import Path
 import reprocheck
 
 study = reprocheck.check(
-    "work.py::run", ["a", "b"], repeat=2, max_repeat=2, jobs=1, explain=False, observer=False, out="run"
+    "work.py::run", ["a", "b"], repeat=REPEAT, max_repeat=REPEAT, jobs=1, explain=False, observer=False, out="run"
 )
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 found = [output for output in study.outputs if output.differs]
@@ -90,6 +91,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=1.0, help="size of one trial's outputs [default: 1]")
     parser.add_argument("--rounds", type=int, default=3, help="rounds [default: 3]")
+    parser.add_argument("--trials", type=int, choices=(2, 4), default=4, help="trials of a study [default: 4]")
+    parser.add_argument("--no-rival", action="store_true", help="measure memory and disk only")
     parser.add_argument("--quick", action="store_true", help="a quarter of a GiB, one round")
     parser.add_argument("--folder", type=Path, help="where to work [default: a temporary folder]")
     arguments = parser.parse_args()
@@ -100,27 +103,36 @@ def main() -> int:
         if shutil.disk_usage(folder).free < needed + (4 << 30):
             print(json.dumps({"bench": "large", "skipped": f"less than {needed / 2**30 + 4:.0f} GiB of disk free"}))
             return 5
-        small = _ours(folder / "small", gib / 8)
+        trials = arguments.trials
+        small = _ours(folder / "small", gib / 8, trials)
         ours, plain = [], []
         for number in range(rounds):
-            plain.append(_plain(folder / f"plain{number}", gib))
-            ours.append(_ours(folder / f"ours{number}", gib))
-    ratios = [mine["seconds"] / theirs for mine, theirs in zip(ours, plain, strict=True)]
+            plain.append(0.0 if arguments.no_rival else _plain(folder / f"plain{number}", gib, trials))
+            ours.append(_ours(folder / f"ours{number}", gib, trials))
+    ratios = [mine["seconds"] / theirs if theirs else 0.0 for mine, theirs in zip(ours, plain, strict=True)]
     result: dict[str, Any] = {
         "bench": "large",
         "gib": gib,
-        "trials": TRIALS,
+        "trials": trials,
         "rounds": rounds,
         "parent_mib": round(max(item["mib"] for item in ours), 1),
         "growth_mib": round(max(item["mib"] for item in ours) - small["mib"], 1),
         "on_disk": round(max(item["disk"] for item in ours), 3),
         "seconds": {"reprocheck": round(statistics.median(i["seconds"] for i in ours), 2)}
         | {"plain": round(statistics.median(plain), 2)},
-        "gib_per_s": round(TRIALS * gib / statistics.median(i["seconds"] for i in ours), 2),
+        "gib_per_s": round(trials * gib / statistics.median(i["seconds"] for i in ours), 2),
         "ratio": round(statistics.median(ratios), 2),
         "spread": [round(min(ratios), 2), round(max(ratios), 2)],
         "budget": BUDGET,
     }
+    what = f"{trials} trials of {gib:g} GiB of outputs"
+    result["rows"] = [
+        row(f"{what}: parent's memory", "", [i["mib"] for i in ours], budget=BUDGET["parent_mib"], unit="MiB"),
+        row(f"{what}: its growth", f"{gib / 8:g} GiB", [result["growth_mib"]], budget=BUDGET["growth_mib"], unit="MiB"),
+        row(f"{what}: on disk", "distinct arrays", [i["disk"] for i in ours], budget=BUDGET["on_disk"]),
+    ]
+    if not arguments.no_rival:
+        result["rows"].append(row(f"{what}: time", "numpy.save, sha256sum, numpy", ratios, budget=BUDGET["ratio"]))
     result["within_budget"] = all(result[key] <= limit for key, limit in BUDGET.items())
     print(json.dumps(result))
     return 0 if result["within_budget"] else 1
@@ -130,14 +142,14 @@ def _arrays(gib: float) -> int:
     return max(1, round(gib * 1024 / ARRAY_MIB))
 
 
-def _ours(folder: Path, gib: float) -> dict[str, float]:
-    """One study: two orders, two trials each."""
+def _ours(folder: Path, gib: float, trials: int) -> dict[str, float]:
+    """One study of two orders."""
     folder.mkdir()
     (folder / "which.py").write_text("FIRST = None\n")
     for name in "ab":
         (folder / f"{name}.py").write_text(f"import which\nif which.FIRST is None:\n    which.FIRST = {name!r}\n")
     (folder / "work.py").write_text(WORK.format(array_mib=ARRAY_MIB, arrays=_arrays(gib)))
-    (folder / "check.py").write_text(CHECK)
+    (folder / "check.py").write_text(CHECK.replace("REPEAT", str(trials // 2)))
     begin = time.perf_counter()
     done = subprocess.run([sys.executable, "check.py"], cwd=folder, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - begin
@@ -153,14 +165,14 @@ def _ours(folder: Path, gib: float) -> dict[str, float]:
     return {"seconds": seconds, "mib": found["mib"], "disk": stored / (distinct * ARRAY_MIB * 2**20)}
 
 
-def _plain(folder: Path, gib: float) -> float:
+def _plain(folder: Path, gib: float, trials: int) -> float:
     """Seconds for the same by hand."""
     folder.mkdir()
     (folder / "plain.py").write_text(PLAIN.format(array_mib=ARRAY_MIB, arrays=_arrays(gib)))
     (folder / "compare.py").write_text(COMPARE)
     begin = time.perf_counter()
     for order in "ab":
-        for repeat in range(TRIALS // 2):
+        for repeat in range(trials // 2):
             place = folder / f"{order}{repeat}"
             place.mkdir()
             subprocess.run([sys.executable, "plain.py", order, place.name], cwd=folder, check=True)
