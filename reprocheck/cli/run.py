@@ -23,6 +23,23 @@ __all__ = ["command"]
     "--imports", metavar="A,B,…", help="Subjects, in the order to start from [default: the workload's imports]"
 )
 @click.option("--orders", metavar="all|pairs|triples|balanced|sample:N|FILE", help="Which orders to run")
+@click.option(
+    "--max-orders",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Orders at most; those that add least coverage go first",
+)
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    default=None,
+    help="Begin with two orders; end as soon as a divergence is established, else widen to the rest",
+)
+@click.option(
+    "--reduce",
+    type=click.Choice(["none", "trace"]),
+    help="Run the workload once for orders whose imports load alike, and audit that [default: none]",
+)
 @click.option("--order", multiple=True, metavar="A,B,…", help="Run this order instead (repeatable)")
 @click.option("--repeat", type=int, metavar="N", help="Trials of each order to begin with [default: 3]")
 @click.option(
@@ -186,7 +203,17 @@ def repeatable(typed: list[str]) -> list[str]:
     return words
 
 
-_FLAGS = {"--presence", "--no-observer", "--no-explain", "--exit-zero", "--bisect-exit", "--resume", "--quiet", "-q"}
+_FLAGS = {
+    "--fail-fast",
+    "--presence",
+    "--no-observer",
+    "--no-explain",
+    "--exit-zero",
+    "--bisect-exit",
+    "--resume",
+    "--quiet",
+    "-q",
+}
 
 
 def command_text(words: list[str]) -> str:

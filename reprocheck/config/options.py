@@ -25,6 +25,12 @@ class Options(Struct, frozen=True, kw_only=True):
     workload: str | None = None
     """The function to run; None: the whole script."""
     orders: str = "default"
+    max_orders: int | None = None
+    """Orders at most, the most telling first; None: `plan.orders.MOST_BY_DEFAULT` for `default`, all of any other."""
+    fail_fast: bool = False
+    """Begin with two orders, and end as soon as a divergence is established."""
+    reduce: str = "none"
+    """`trace`: run the workload once for all orders whose imports load alike."""
     repeat: int = 3
     """Trials an order gets at first."""
     max_repeat: int = 10
@@ -152,6 +158,16 @@ def _flag(value: Any) -> bool:
     raise ValueError
 
 
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in words:
+            close = closest(str(value), words)
+            raise ValueError(f"did you mean `{close}`?" if close else "")
+        return str(value)
+
+    return check
+
+
 def _variables(value: Any) -> dict[str, str]:
     found = {}
     for name, text in _items(value):
@@ -201,16 +217,6 @@ def _items(value: Any) -> list[tuple[str, Any]]:
     return list(value.items())
 
 
-def _one_of(*words: str) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
-        if value not in words:
-            close = closest(str(value), words)
-            raise ValueError(f"did you mean `{close}`?" if close else "")
-        return str(value)
-
-    return check
-
-
 def _verdict(value: Any) -> Any:
     if value in get_args(Verdict):
         return value
@@ -251,6 +257,9 @@ KEYS: dict[str, _Key] = {
     "imports": _Key("a list of different module names", _modules, _read_list),
     "workload": _Key("the name of a function", _text, str),
     "orders": _Key("a design (`all`, `triples`, `sample:20`, …) or the path of a file", _text, str),
+    "max_orders": _Key(_COUNT, _whole(1), int),
+    "fail_fast": _Key("true or false", _flag, _read_flag),
+    "reduce": _Key("`none` or `trace`", _one_of("none", "trace"), str),
     "repeat": _Key(_COUNT, _whole(1), int),
     "max_repeat": _Key(_COUNT, _whole(1), int),
     "jobs": _Key(_COUNT, _whole(1), int),

@@ -97,6 +97,7 @@ def trial_spec(job: Job, trial: Trial, folder: Path) -> dict[str, Any]:
         "actions": [dict(action) for action in trial.actions],
         "trace": dict(trial.trace) if trial.trace else None,
         "blame": dict(trial.blame) if trial.blame else None,
+        "imports_only": trial.imports_only,
     }
 
 

@@ -84,7 +84,7 @@ def explain(study: Study, context: Context) -> Study:
 
 def _judged(record: Record) -> bool:
     trial = record.trial
-    return not trial.env and not trial.actions and trial.trace is None and trial.blame is None
+    return trial.judged or msgspec.structs.replace(trial, presence=False).judged
 
 
 class _Inquiry:

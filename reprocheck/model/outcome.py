@@ -175,6 +175,10 @@ class Noise(Struct, frozen=True, kw_only=True):
 
     p_value: float | None
     """Exact permutation test that the outcome depends on the order; None when nothing differed."""
+    alpha: float | None = None
+    """What p was held against at the last look; looks share one threshold, so that several may be taken."""
+    tested: int | None = None
+    """Trials the test counts, where these are not all of them: fresh ones of two orders, picked because they differ."""
     method: str = "exact"
     repeats: int
     """Trials per order (the smallest)."""

@@ -123,6 +123,21 @@ class Trial(Struct, frozen=True, kw_only=True):
     forked: bool = False
     """True for a trial that may be forked from a process which imported what its order shares with others. Such trials
     say which orders to look at; no verdict stands on them."""
+    imports_only: bool = False
+    """True for a probe: the subjects are imported and their load trace captured; no workload is run."""
+
+    @property
+    def judged(self) -> bool:
+        """True for a trial that a verdict may stand on: the whole workload as it is, nothing done to it."""
+        return (
+            not self.env
+            and not self.actions
+            and self.trace is None
+            and self.blame is None
+            and not self.presence
+            and not self.forked
+            and not self.imports_only
+        )
 
 
 class Machine(Struct, frozen=True, kw_only=True):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,9 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reprocheck.api import check
+from reprocheck.engine.abilities import AVX512, COMPILER, CORES, GPU, NotChecked, ability, not_shown
 from reprocheck.selftest.faults import FAULTS
 from reprocheck.selftest.planted import Fault
-from reprocheck.selftest.score import Case, NotChecked, SelfTest, judge_case, summary
+from reprocheck.selftest.score import Case, SelfTest, judge_case, summary
 from reprocheck.store.run import Run
 
 __all__ = ["missing", "run_case", "run_selftest"]
@@ -25,8 +24,8 @@ TIMEOUT_S = 60.0
 BYSTANDER = "bystander"
 
 _NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
-    "cores": (lambda: len(os.sched_getaffinity(0)) > 1, "one core"),
-    "compiler": (lambda: shutil.which("cc") is not None, "no C compiler (cc)"),
+    "cores": (lambda: ability(CORES).can, "one core"),
+    "compiler": (lambda: ability(COMPILER).can, "no C compiler (cc)"),
     "torch": (lambda: importlib.util.find_spec("torch") is not None, "torch is not installed"),
     "x86-64": (lambda: platform.machine() == "x86_64", "not an x86-64 processor"),
 }
@@ -71,7 +70,7 @@ def run_selftest(
         precision=precision,
         trials=sum(case.trials for case in cases),
         seconds=round(time.monotonic() - begin, 1),
-        not_checked=(*(NotChecked(what=fault.name, why=why) for fault, why in skipped), *_blind()),
+        not_checked=(*(NotChecked(what=fault.name, why=why) for fault, why in skipped), *not_shown(GPU, AVX512)),
         cases=tuple(cases),
     )
 
@@ -91,17 +90,3 @@ def run_case(fault: Fault, folder: Path, *, isolation: str = "fresh") -> Case:
     study = check("work.py::run", imports, cwd=folder, out=folder / "run", **options)
     trials = len(Run(folder / "run").journal())
     return judge_case(fault, study, folder, trials, time.monotonic() - begin)
-
-
-def _blind() -> list[NotChecked]:
-    """What no planted fault can show here."""
-    found = []
-    if not any(Path("/dev").glob("nvidia[0-9]*")):
-        found.append(NotChecked(what="GPU settings and libraries", why="no CUDA device"))
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        flags = ""
-    if "avx512f" not in flags:
-        found.append(NotChecked(what="kernels for AVX-512", why="the processor has none"))
-    return found

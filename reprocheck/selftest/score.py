@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from reprocheck.engine.abilities import NotChecked
 from reprocheck.model import Struct, Study
 from reprocheck.selftest.planted import Fault
 
@@ -32,13 +33,6 @@ class Case(Struct, frozen=True, kw_only=True):
     """Whether a remedy was found under which all orders agree."""
     trials: int
     seconds: float
-
-
-class NotChecked(Struct, frozen=True, kw_only=True):
-    """Something that this machine cannot show."""
-
-    what: str
-    why: str
 
 
 class SelfTest(Struct, frozen=True, kw_only=True):

@@ -128,6 +128,10 @@ def _trial(job, lines):
     if blame:
         blame(last=True)
         return
+    if job.get("imports_only"):
+        if capture:
+            capture.snapshot("t2")
+        return
     if actions:
         _step("target", "carrying out an intervention after the last subject", actions.at, "t2")
     _workload(job, lines, capture, sink, actions)
