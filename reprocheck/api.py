@@ -14,16 +14,18 @@ import msgspec
 
 from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import Resolved, layers_for, merge, script_block
+from reprocheck.crossing import run_crossed
 from reprocheck.engine.environment import trial_environment, user_environment
-from reprocheck.engine.gate import Gate, gpu_locks
+from reprocheck.engine.gate import Gate, gpu_locks, visible_gpus
 from reprocheck.engine.local import Job, LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.errors import HarnessError, StoreError, UsageError
-from reprocheck.line import Request, run
+from reprocheck.line import Request
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
 from reprocheck.plan.subjects import SubjectsFound, find_subjects
 from reprocheck.plan.target import parse_target
+from reprocheck.plan.varied import levels_of, varied_settings
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
 
@@ -78,7 +80,7 @@ def check(
             default where it is explained), `lines`, `ops`, `kernels` (all of it, and which kernels ran) or `none`.
         trace_export: A folder for the traces as text, one operator and one executed line a line.
         **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
-            tolerance, rtol, atol, ulp, presence, observer.
+            tolerance, rtol, atol, ulp, presence, observer, vary.
 
     Raises:
         UsageError: The question can't be asked; nothing that was measured is lost.
@@ -94,12 +96,13 @@ def check(
     if not isinstance(target, Target):
         place = parse_target(target, here, function=settings.workload)
     subjects, source = _subjects(place, resolved, base, here, sys_path)
+    varied = varied_settings(settings.vary, settings.env, visible_gpus(base))
     plan = orders_for(
         subjects,
         settings.orders,
         seed=settings.seed,
         explicit=order,
-        varies_otherwise=settings.presence,
+        varies_otherwise=settings.presence or bool(varied),
     )
     python = resolve_python(settings.python, base)
     job = Job(
@@ -129,6 +132,7 @@ def check(
         timeout=settings.timeout,
         presence=settings.presence,
         observer=settings.observer,
+        levels=levels_of(varied),
     )
     request = Request(
         target=place,
@@ -147,6 +151,7 @@ def check(
         version=_version(),
         notes=_notes(),
         blame=explain,
+        varied=varied,
     )
     folder = _folder(out, resume=resume, here=here, target=place)
     exported = _export_folder(trace_export, here)
@@ -154,8 +159,9 @@ def check(
         jobs = settings.jobs or default_jobs()
         engine = LocalEngine(job, writer.scratch, jobs=jobs, gate=gate or _gpu_gate(base, jobs))
         runner = Runner(writer, engine, progress or Silent())
-        study = run(request, runner, tolerance_for(settings.tolerance))
+        study = run_crossed(request, runner, tolerance_for(settings.tolerance))
         study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
+        runner = runner.at(study.level)
         study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
         if explain:
             study = _explained(study, runner, budget)
@@ -198,6 +204,7 @@ def explain_run(
     with RunWriter(path, spec, resume=True) as writer:
         try:
             runner = Runner(writer, LocalEngine(job, writer.scratch, jobs=jobs or default_jobs()), progress or Silent())
+            runner = runner.at(before.level)
             if before.traced is None:
                 study = _located(before, runner, "auto", None)
             study = _explained(study, runner, budget, stored=True)
@@ -237,7 +244,7 @@ def _context(study: Study, runner: Runner, *, budget: int | None = None, stored:
 
     return Context(
         runner=runner,
-        records=tuple(Run(runner.writer.folder).records()),
+        records=tuple(Run(runner.writer.folder).records(study.level)),
         tolerance_for=tolerance_for(study.tolerance),
         outputs=study.selected,
         budget=budget,

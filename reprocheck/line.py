@@ -1,6 +1,7 @@
 """The straight line: workload and orders → trials → records → groups → verdict.
 
-`run` is the whole of it. The command, the pytest plugin, `check` and `bisect` call it; none copies it.
+`run` is the whole of it. The command, the pytest plugin, `check` and `bisect` call it; none copies it. Where settings
+are varied too, it is run for each of their levels (`crossing.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,23 @@ from reprocheck.errors import EXIT_DIVERGENCE, NothingSelectedError, UsageError
 from reprocheck.explain.attribute import attribute
 from reprocheck.explain.state import state_differences
 from reprocheck.headline import headline
-from reprocheck.model import Arm, Noise, OutputDifference, Record, Struct, Study, Suite, Target, Tolerance, Trial
+from reprocheck.model import (
+    Arm,
+    Noise,
+    OutputDifference,
+    Record,
+    Struct,
+    Study,
+    Suite,
+    Target,
+    Tolerance,
+    Trial,
+    Varied,
+)
 from reprocheck.plan.rounds import distinct_orders, first_pass, presence_pass, repeats
 from reprocheck.store.run import Run, RunWriter
 
-__all__ = ["Request", "run", "under_tolerance"]
+__all__ = ["Judged", "Request", "judged", "run", "under_tolerance"]
 
 Order = tuple[str, ...]
 
@@ -51,6 +64,20 @@ class Request(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     blame: bool = True
     """Find the code behind state that differs and that no event explains (a few import-only trials)."""
+    varied: tuple[Varied, ...] = ()
+    """Settings that are varied too, each over all of its values."""
+    alpha: float = ALPHA
+    """Below this, a p-value convinces. A share of it where several studies answer one question."""
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A study, and the trials it stands on."""
+
+    study: Study
+    counted: tuple[Record, ...]
+    """The records that count for the verdict, those of the reference order first."""
+    ids: tuple[str, ...]
+    """The group of each."""
 
 
 def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Tolerance]) -> Study:
@@ -59,6 +86,18 @@ def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Toleran
     Raises `UsageError` for a question that can't be asked (unknown function, subject not installed, nothing
     recorded, unsupported output) and `HarnessError` when the instrument fails.
     """
+    return judged(request, runner, tolerance_for).study
+
+
+def judged(
+    request: Request,
+    runner: Runner,
+    tolerance_for: Callable[[str], Tolerance],
+    *,
+    at_least: int = 0,
+    bare: bool = False,
+) -> Judged:
+    """As `run`, with the trials that count; each order gets `at_least` so many. `bare`: only those without capture."""
     begin, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
     records: list[Record] = []
 
@@ -79,28 +118,34 @@ def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Toleran
     view = _view(request, records, orders, runner.writer, tolerance_for)
     done = planned
     while done < request.max_repeat:
-        if view.judgement.settled and _observer(records, orders, request) != "unclear":
+        settled = view.judgement.settled and _observer(records, orders, request) != "unclear"
+        if settled and done >= at_least:
             break
         # Stable: jump to where the test can be convinced. Unstable: all that is allowed, once.
-        enough = repeats_needed(len(orders), ALPHA) if view.judgement.stable else request.max_repeat
-        goal = min(request.max_repeat, max(enough, done + 1))
-        runner.progress.note(
-            f"{view.judgement.reason.partition(';')[0]}: repeating each order {goal - done} more times"
-        )
-        more(repeats(orders, done, goal, planned, observer=request.observer))
+        enough = done + 1
+        if not settled:
+            enough = repeats_needed(len(orders), request.alpha) if view.judgement.stable else request.max_repeat
+        goal = min(request.max_repeat, max(enough, done + 1, at_least))
+        again = repeats(orders, done, goal, planned, observer=request.observer)
+        if not settled and any(runner.done(trial) is None for trial in again):
+            why = view.judgement.reason.partition(";")[0]
+            runner.progress.note(f"{why}: repeating each order {goal - done} more times")
+        more(again)
         done = goal
         view = _view(request, records, orders, runner.writer, tolerance_for)
 
     observer = _observer(records, orders, request)
     if observer == "differs":
         runner.progress.note("capturing state changes the outputs: judging by the runs without capture")
-        bare = max(repeats_needed(len(orders), ALPHA), request.repeat)
+    if observer == "differs" or bare:
+        enough = max(repeats_needed(len(orders), request.alpha), request.repeat)
         have = min(_count(records, order, capture=False) for order in orders)
-        extra = [Trial(order=order, repeat=done + n, capture=False) for n in range(bare - have) for order in orders]
+        extra = [Trial(order=order, repeat=done + n, capture=False) for n in range(enough - have) for order in orders]
         more(extra)
         view = _view(request, records, orders, runner.writer, tolerance_for, bare_only=True)
 
-    return _study(request, records, view, stands, observer, runner, begin, started)
+    study = _study(request, records, view, stands, observer, runner, begin, started)
+    return Judged(study=study, counted=view.counted, ids=view.grouping.ids)
 
 
 def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Study:
@@ -215,7 +260,7 @@ def _view(
         judged = judge_suite(runs, differences, writer.objects, request.outputs)
         judgement, suite = judged.judgement, judged.suite
     else:
-        judgement = judge(outcomes, grouping.failed, within_tolerance=within)
+        judgement = judge(outcomes, grouping.failed, within_tolerance=within, alpha=request.alpha)
     return _View(
         counted=tuple(counted),
         grouping=grouping,
@@ -251,7 +296,7 @@ def _observer(records: Sequence[Record], orders: Sequence[Order], request: Reque
             for capture in (True, False)
         )
         if len(set(captured)) == 1 == len(set(bare)) and captured[0] != bare[0]:
-            if permutation_p([captured, bare]).p_value < ALPHA:
+            if permutation_p([captured, bare]).p_value < request.alpha:
                 return "differs"
             found = "unclear"
     return found

@@ -100,7 +100,7 @@ class LocalEngine:
             job_file = folder / "job"
             # Version 2 is the newest marshal format that every supported interpreter reads.
             job_file.write_bytes(marshal.dumps(self._spec(trial, folder), 2))
-            changes: Mapping[str, str | None] = {**self.job.env, **trial.env}
+            changes: Mapping[str, str | None] = {**self.job.env, **trial.variables}
             environment = trial_environment(self.job.environment, changes)
             with self._gate.passing(self._stop) if self._gate else contextlib.nullcontext():
                 end = run_process(

@@ -22,6 +22,7 @@ from reprocheck.model.explanation import (
     Traced,
     Unaligned,
 )
+from reprocheck.model.factors import Factor, Factors, Level, Setting, Varied
 from reprocheck.model.outcome import (
     Arm,
     Change,
@@ -44,10 +45,13 @@ __all__ = [
     "Difference",
     "DifferingTest",
     "Event",
+    "Factor",
+    "Factors",
     "Failure",
     "FirstLine",
     "Group",
     "KernelDifference",
+    "Level",
     "Noise",
     "NotCompared",
     "OperatorOrigin",
@@ -60,6 +64,7 @@ __all__ = [
     "Remedy",
     "Reproducer",
     "Rule",
+    "Setting",
     "Snapshot",
     "Spent",
     "StateDifference",
@@ -72,5 +77,6 @@ __all__ = [
     "Traced",
     "Trial",
     "Unaligned",
+    "Varied",
     "Verdict",
 ]

@@ -112,6 +112,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     """False in the observer arm: no snapshots, no audit hook."""
     presence: bool = False
     """True when only some of the subjects are imported, to see whether merely importing one matters."""
+    level: dict[str, str | None] = {}
+    """The level of the varied settings (None: not set): an arm of its own, never noise of another."""
     env: dict[str, str | None] = {}
     """Environment changes of this trial (None removes)."""
     actions: tuple[dict[str, Any], ...] = ()
@@ -120,6 +122,12 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Trace request, for the passes that locate (never part of a verdict)."""
     blame: dict[str, Any] | None = None
     """`{"keys": […], "modules": […]}`: find who changes these state keys during the imports; no workload is run."""
+
+
+    @property
+    def variables(self) -> dict[str, str | None]:
+        """All environment changes: those of its level, then its own."""
+        return {**self.level, **self.env}
 
 
 class Record(Struct, frozen=True, kw_only=True):

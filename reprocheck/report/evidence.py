@@ -158,7 +158,8 @@ class Evidence:
                 continue
             record = self.run.read(line.record, Record)
             request = record.trial.trace
-            if record.trace is None or request is None or "ops" not in request.get("modes", ()):
+            other = record.trial.level != self._raw.level
+            if other or record.trace is None or request is None or "ops" not in request.get("modes", ()):
                 continue
             path = self.run.objects.path(record.trace, TRACE)
             if path.is_file() and path.stat().st_size <= LARGEST_TRACE:
@@ -219,7 +220,7 @@ class Evidence:
         for line in self.run.journal():
             record = self.run.read(line.record, _Outcome)
             trial = record.trial
-            plain = trial == Trial(order=trial.order, repeat=trial.repeat, capture=trial.capture)
+            plain = trial == Trial(order=trial.order, repeat=trial.repeat, capture=trial.capture, level=self._raw.level)
             if not plain or trial.order not in orders or (bare_only and trial.capture):
                 continue
             seen.append(

@@ -365,11 +365,11 @@ def _without_values(command: Iterable[str]) -> Iterable[str]:
     """The words of a command line, variables without values that must not be seen."""
     after = False
     for word in command:
-        head = "--env=" if word.startswith("--env=") else ""
-        name, equals, _ = word.removeprefix("--env=").partition("=")
+        head = next((start for start in ("--env=", "--vary=") if word.startswith(start)), "")
+        name, equals, _ = word.removeprefix(head).partition("=")
         hide = (after or head) and equals and not keeps_value(name)
         yield f"{head}{name}={HIDDEN}" if hide else word
-        after = word == "--env"
+        after = word in ("--env", "--vary")
 
 
 def _hidden_values(study: Study) -> list[str]:
@@ -379,6 +379,10 @@ def _hidden_values(study: Study) -> list[str]:
     for name, value in (changed if isinstance(changed, dict) else {}).items():
         if not keeps_value(name) and isinstance(value, str) and len(value) > 3 and value != "removed":
             found.append(value)
+    for factor in study.factors.factors if study.factors is not None else ():
+        if factor.name != "device" and not keeps_value(factor.variable):
+            # Where a value is short, it is told with its name only.
+            found += [v if len(v) > 3 else f"{factor.name}={v}" for v in factor.values if v is not None]
     return sorted(found, key=len, reverse=True)
 
 
