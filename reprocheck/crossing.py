@@ -6,6 +6,7 @@ trials of one order are compared, so a setting that moves bits is a factor of it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -23,9 +24,10 @@ from reprocheck.compare.factors import (
 )
 from reprocheck.compare.groups import Grouping, group_records, select_outputs
 from reprocheck.compare.outputs import compare_groups, rank
+from reprocheck.compare.verdict import ALPHA, EXIT_CODES
 from reprocheck.engine.runner import Runner
 from reprocheck.headline import headline
-from reprocheck.line import Judged, Request, judged, run
+from reprocheck.line import Judged, Request, judged, retold, run
 from reprocheck.model import (
     Factor,
     Factors,
@@ -38,12 +40,14 @@ from reprocheck.model import (
     Study,
     Tolerance,
     Trial,
+    Varied,
 )
 from reprocheck.plan.rounds import distinct_orders, first_pass, repeats
 from reprocheck.plan.varied import levels_of
 from reprocheck.store.objects import ObjectStore
+from reprocheck.store.run import Run
 
-__all__ = ["run_crossed"]
+__all__ = ["run_crossed", "under_tolerance"]
 
 Order = tuple[str, ...]
 ToleranceFor = Callable[[str], Tolerance]
@@ -58,7 +62,8 @@ def run_crossed(request: Request, runner: Runner, tolerance_for: ToleranceFor) -
     if not levels:
         return run(request, runner, tolerance_for)
     # The chance that some level's order, or some setting, is named by luck stays what it is for one question.
-    shared = msgspec.structs.replace(request, alpha=request.alpha / len(levels), blame=False)
+    shared = msgspec.structs.replace(request, alpha=ALPHA / len(levels), blame=False)
+    begin = time.monotonic()
     _ahead(request, levels, runner)
     at_least, bare = 0, False
     while True:
@@ -72,20 +77,71 @@ def run_crossed(request: Request, runner: Runner, tolerance_for: ToleranceFor) -
         have = min(len(groups) for level in outcomes for groups in level.values())
         if wanted <= max(have, at_least):
             break
-        runner.progress.note(f"levels disagree: {wanted - have} more runs of each order and level, to tell it from chance")
+        runner.progress.note(
+            f"levels disagree: {wanted - have} more runs of each order and level, to tell it from chance"
+        )
         at_least = wanted
-    told = told_level([one.study.verdict for one in found])
+    told = _told(found)
     # Once more, from the journal, with the search for the code behind the state that differs.
     again = msgspec.structs.replace(shared, blame=request.blame)
     found[told] = judged(again, runner.at(levels[told]), tolerance_for, at_least=at_least, bare=bare)
     study = found[told].study
-    factors = _factors(request, levels, found, told, runner.writer.objects, tolerance_for)
-    study = msgspec.structs.replace(study, factors=factors, seconds=round(sum(one.study.seconds for one in found), 3))
+    factors = _factors(request.varied, request.outputs, levels, found, told, runner.writer.objects, tolerance_for)
+    study = msgspec.structs.replace(study, factors=factors, seconds=round(time.monotonic() - begin, 3))
     return msgspec.structs.replace(study, headline=headline(study))
 
 
+def under_tolerance(run: Run, tolerance_for: ToleranceFor) -> Study:
+    """A stored study as it would be under another tolerance, all of its levels included; nothing is run."""
+    study = run.study()
+    factors = study.factors
+    if factors is None:
+        return retold(study, run.records({}), run.objects, tolerance_for).study
+    levels = [level.setting for level in factors.levels]
+    found = [
+        retold(
+            msgspec.structs.replace(
+                study,
+                verdict=level.verdict,
+                exit_code=EXIT_CODES[level.verdict],
+                orders=level.orders,
+                reason=level.reason,
+                noise=level.noise,
+                factors=None,
+            ),
+            run.records(level.setting),
+            run.objects,
+            tolerance_for,
+        )
+        for level in factors.levels
+    ]
+    told = _told(found)
+    changed = found[told].study
+    if told == factors.told:
+        # The orders and groups of its level, lettered as they are there, and what was explained of it.
+        changed = msgspec.structs.replace(changed, orders=study.orders)
+    else:
+        changed = msgspec.structs.replace(changed, **{name: _UNTOLD[name] for name in _UNTOLD})
+    varied = [Varied(name=f.name, variable=f.variable, values=f.values) for f in factors.factors]
+    again = _factors(varied, study.selected, levels, found, told, run.objects, tolerance_for)
+    changed = msgspec.structs.replace(changed, factors=again)
+    return msgspec.structs.replace(changed, headline=headline(changed))
+
+
+_UNTOLD = {
+    field.name: field.default
+    for field in msgspec.structs.fields(Study)
+    if field.name
+    in (
+        *("state_differences", "hazards", "first_line", "origin", "inherited", "unaligned", "kernels", "traced"),
+        *("rule", "causes", "consequences", "remedy", "reproducer", "budget", "suite"),
+    )
+}
+"""What a study says of one level only, as it is before anything was found out."""
+
+
 def _ahead(request: Request, levels: Sequence[Setting], runner: Runner) -> None:
-    """Run what every level needs anyway, the levels taking turns: what changes with time then hits all of them alike."""
+    """Run what every level needs anyway, the levels taking turns: what changes with time then hits all alike."""
     runner.ahead([(level, trial) for trial in first_pass(request.orders) for level in levels])
     planned = max(request.repeat, 2) if request.observer else request.repeat
     todo: list[tuple[int, Setting, Trial]] = []
@@ -96,13 +152,15 @@ def _ahead(request: Request, levels: Sequence[Setting], runner: Runner) -> None:
     runner.ahead([(level, trial) for _, level, trial in sorted(todo, key=lambda item: item[0])])
 
 
-def _wanted(
-    request: Request, levels: Sequence[Setting], outcomes: Sequence[Mapping[Order, Sequence[str]]]
-) -> int:
+def _wanted(request: Request, levels: Sequence[Setting], outcomes: Sequence[Mapping[Order, Sequence[str]]]) -> int:
     """So many trials of each order and level would settle what the settings do; 0 when it is settled."""
-    alpha = request.alpha / len(request.varied)
+    alpha = ALPHA / len(request.varied)
     unsettled = [one for one in effects(request.varied, levels, outcomes, alpha=alpha) if one.differs is None]
     return max((repeats_for(outcomes, e, levels, most=request.max_repeat, alpha=alpha) for e in unsettled), default=0)
+
+
+def _told(found: Sequence[Judged]) -> int:
+    return told_level([one.study.verdict for one in found], [one.study.exit_code for one in found])
 
 
 def _distinct(study: Study) -> dict[Order, tuple[str, ...]]:
@@ -110,7 +168,9 @@ def _distinct(study: Study) -> dict[Order, tuple[str, ...]]:
     return {arm.order: arm.groups for arm in study.orders if not arm.presence and arm.same_as is None}
 
 
-def _lettered(found: Sequence[Judged], told: int, patterns: Sequence[str]) -> tuple[list[Judged], Grouping, list[Record]]:
+def _lettered(
+    found: Sequence[Judged], told: int, patterns: Sequence[str]
+) -> tuple[list[Judged], Grouping, list[Record]]:
     """The levels' studies with groups lettered over all of them, those of the told one as they are there."""
     sequence = [told, *(at for at in range(len(found)) if at != told)]
     records = [record for at in sequence for record in found[at].counted]
@@ -133,22 +193,23 @@ def _lettered(found: Sequence[Judged], told: int, patterns: Sequence[str]) -> tu
 
 
 def _factors(
-    request: Request,
+    varied: Sequence[Varied],
+    patterns: Sequence[str],
     levels: Sequence[Setting],
     found: Sequence[Judged],
     told: int,
     objects: ObjectStore,
     tolerance_for: ToleranceFor,
 ) -> Factors:
-    done, grouping, records = _lettered(found, told, request.outputs)
+    done, grouping, records = _lettered(found, told, patterns)
     outcomes = [_distinct(one.study) for one in done]
     by_group = {
-        group.id: {o.name: o for o in select_outputs(records[grouping.examples[group.id]], request.outputs)}
+        group.id: {o.name: o for o in select_outputs(records[grouping.examples[group.id]], patterns)}
         for group in grouping.groups
         if group.failure is None
     }
     _, groups = compare_groups(grouping.groups, by_group, grouping.reference(), objects, tolerance_for)
-    acts = effects(request.varied, levels, outcomes, alpha=request.alpha / len(request.varied))
+    acts = effects(varied, levels, outcomes, alpha=ALPHA / len(varied))
     factors = []
     for effect in acts:
         pairs = _pairs(effect, levels, outcomes)
@@ -157,7 +218,7 @@ def _factors(
         factors.append(_factor(effect, rows, max(map(len, by_group.values()), default=0), failing=failing))
     answers = [matters(one.study.verdict) for one in done]
     test = order_p(outcomes)
-    parts = [order_sentence(request.varied, levels, answers), *(factor.sentence for factor in factors)]
+    parts = [order_sentence(varied, levels, answers), *(factor.sentence for factor in factors)]
     if not any(answers) and any(factor.differs for factor in factors):
         parts = [*parts[1:], parts[0]]
     return Factors(
@@ -165,7 +226,7 @@ def _factors(
         levels=tuple(
             Level(
                 setting=level,
-                text=level_text(request.varied, level),
+                text=level_text(varied, level),
                 verdict=one.study.verdict,
                 reason=one.study.reason,
                 order_matters=answer,
@@ -217,7 +278,9 @@ def _rows(
         )
         for row in rows:
             known = worst.get(row.name)
-            if row.detail is not None and (known is None or known.detail is None or rank(row.detail) > rank(known.detail)):
+            if row.detail is not None and (
+                known is None or known.detail is None or rank(row.detail) > rank(known.detail)
+            ):
                 worst[row.name] = row
     return tuple(worst.values())
 

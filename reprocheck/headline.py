@@ -42,7 +42,8 @@ def _telling(study: Study) -> str:
         "inconclusive": lambda study, _arms: study.reason,
         "noisy": _noisy,
     }.get(study.verdict, _order_dependent)
-    return telling(study, arms)
+    text: str = telling(study, arms)
+    return text
 
 
 def _identical(study: Study, arms: list[Arm]) -> str:

@@ -35,9 +35,10 @@ from reprocheck.model import (
     Varied,
 )
 from reprocheck.plan.rounds import distinct_orders, first_pass, presence_pass, repeats
-from reprocheck.store.run import Run, RunWriter
+from reprocheck.store.objects import ObjectStore
+from reprocheck.store.run import RunWriter
 
-__all__ = ["Judged", "Request", "judged", "run", "under_tolerance"]
+__all__ = ["Judged", "Request", "judged", "retold", "run"]
 
 Order = tuple[str, ...]
 
@@ -148,33 +149,35 @@ def judged(
     return Judged(study=study, counted=view.counted, ids=view.grouping.ids)
 
 
-def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Study:
-    """A stored study as it would be under another tolerance; nothing is run.
+def retold(
+    study: Study, records: Sequence[Record], objects: ObjectStore, tolerance_for: Callable[[str], Tolerance]
+) -> Judged:
+    """A stored study (of one level) as it would be under another tolerance, from its records; nothing is run.
 
     Groups stay what they are, so only outputs, the verdict and the headline can change.
     """
-    study = run.study()
-    if study.verdict == "identical" or any(group.failure is not None for group in study.groups):
-        return study
     names = {output.name for output in study.outputs}
     bare_only = study.noise.observer == "differs"
     order_of = {arm.order: arm.same_as or arm.order for arm in study.orders if not arm.presence}
-    records = [
+    counted = [
         msgspec.structs.replace(record, outputs=tuple(output for output in record.outputs if output.name in names))
-        for record in run.records()
+        for record in records
         if record.trial == Trial(order=record.trial.order, repeat=record.trial.repeat, capture=record.trial.capture)
         if record.trial.order in order_of
         if not (bare_only and record.trial.capture)
     ]
-    records.sort(key=lambda record: list(order_of).index(record.trial.order))
-    grouping = group_records(records)
+    counted.sort(key=lambda record: list(order_of).index(record.trial.order))
+    grouping = group_records(counted)
+    told = Judged(study=study, counted=tuple(counted), ids=grouping.ids)
+    if study.verdict == "identical" or grouping.failed:
+        return told
     by_group = {
-        group.id: {output.name: output for output in records[grouping.examples[group.id]].outputs}
+        group.id: {output.name: output for output in counted[grouping.examples[group.id]].outputs}
         for group in grouping.groups
     }
-    outputs, groups = compare_groups(grouping.groups, by_group, grouping.reference(), run.objects, tolerance_for)
+    outputs, groups = compare_groups(grouping.groups, by_group, grouping.reference(), objects, tolerance_for)
     outcomes: dict[Order, list[str]] = {}
-    for group, record in zip(grouping.ids, records, strict=True):
+    for group, record in zip(grouping.ids, counted, strict=True):
         outcomes.setdefault(order_of[record.trial.order], []).append(group)
     judgement = judge(outcomes, frozenset(), within_tolerance=all(group.within_tolerance for group in groups))
     changed = msgspec.structs.replace(
@@ -185,7 +188,7 @@ def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Stud
         outputs=outputs,
         groups=groups,
     )
-    return msgspec.structs.replace(changed, headline=headline(changed))
+    return msgspec.structs.replace(told, study=msgspec.structs.replace(changed, headline=headline(changed)))
 
 
 def _refuse_bad_input(request: Request, records: Sequence[Record]) -> None:

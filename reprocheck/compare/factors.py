@@ -59,6 +59,8 @@ class Effect(Struct, frozen=True, kw_only=True):
     """The other settings that are varied."""
     differs: bool | None
     test: Permutation | None
+    stable: bool = True
+    """Identical runs agree."""
     cells: tuple[Cell, ...]
     """Every place where its values were compared."""
 
@@ -80,9 +82,9 @@ def matters(verdict: Verdict) -> bool | None:
     return verdict in ("order-dependent", "order-dependent-with-noise", "fails-in-some-orders")
 
 
-def told_level(verdicts: Sequence[Verdict]) -> int:
-    """The level to tell of: the first of those with the worst verdict."""
-    return min(range(len(verdicts)), key=lambda at: (_WORST_FIRST.index(verdicts[at]), at))
+def told_level(verdicts: Sequence[Verdict], exits: Sequence[int]) -> int:
+    """The level to tell of: the first of those with the worst verdict, and of them with the worst exit status."""
+    return min(range(len(verdicts)), key=lambda at: (_WORST_FIRST.index(verdicts[at]), -exits[at], at))
 
 
 def order_p(outcomes: Sequence[Outcomes]) -> Permutation | None:
@@ -123,18 +125,23 @@ def effects(
             continue
         test = stratified_p(strata)
         stable = all(len(set(runs)) == 1 for stratum in strata for runs in stratum)
-        differs = True if test.p_value < alpha else None if stable else False
+        differs = True if test.p_value < alpha else None
         if not differs:
             cells = [Cell(order=cell.order, others=cell.others, changing=()) for cell in cells]
-        found.append(Effect(varied=item, others=rest_of, differs=differs, test=test, cells=tuple(cells)))
+        found.append(Effect(varied=item, others=rest_of, differs=differs, test=test, stable=stable, cells=tuple(cells)))
     return tuple(found)
 
 
-def repeats_for(levels: Sequence[Outcomes], effect: Effect, all_levels: Sequence[Setting], *, most: int, alpha: float = ALPHA) -> int:
+def repeats_for(
+    levels: Sequence[Outcomes], effect: Effect, all_levels: Sequence[Setting], *, most: int, alpha: float = ALPHA
+) -> int:
     """The fewest trials of each order and level that would settle whether a setting with stable outcomes changes them.
 
-    That is, if further trials give what those before them gave; `most` when even so many would not.
+    That is, if further trials give what those before them gave; `most` when even so many would not, or where identical
+    runs differ.
     """
+    if not effect.stable:
+        return most
     for repeats in range(2, most):
         grown = [{order: (groups[0],) * repeats for order, groups in level.items()} for level in levels]
         again = effects((effect.varied, *effect.others), all_levels, grown, alpha=alpha)[0]
@@ -218,6 +225,8 @@ def sentences(effect: Effect, *, outputs: tuple[int, int], failing: bool = False
     item = effect.varied
     if effect.differs is None:
         p = effect.test.p_value if effect.test is not None else 1.0
+        if not effect.stable:
+            return f"what `{item.name}` does can't be told from the noise between identical runs (p = {p:.2g})"
         return f"outputs differ with `{item.name}`, but so few runs could do so by chance (p = {p:.2g}); raise --repeat"
     if not effect.differs:
         return f"`{item.name}` doesn't change the outputs"

@@ -123,7 +123,6 @@ class Trial(Struct, frozen=True, kw_only=True):
     blame: dict[str, Any] | None = None
     """`{"keys": […], "modules": […]}`: find who changes these state keys during the imports; no workload is run."""
 
-
     @property
     def variables(self) -> dict[str, str | None]:
         """All environment changes: those of its level, then its own."""

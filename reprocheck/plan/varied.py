@@ -74,7 +74,9 @@ def varied_settings(
         found[variable] = Varied(name=name, variable=variable, values=tuple(value or None for value in values))
         levels *= len(values)
     if levels > MOST_LEVELS:
-        raise UsageError(f"{levels} levels (every combination of what is varied) are too many; vary at most {MOST_LEVELS}")
+        raise UsageError(
+            f"{levels} levels (every combination of what is varied) are too many; vary at most {MOST_LEVELS}"
+        )
     return tuple(found.values())
 
 

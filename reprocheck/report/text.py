@@ -201,17 +201,17 @@ def _group_text(group: Group, study: Study) -> str:
     return f"differs from {reference}"
 
 
-def _outputs(
-    outputs: tuple[OutputDifference, ...], verdict: str, console: Console, *, title: str = MOST
-) -> None:
+def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Console, *, title: str = MOST) -> None:
     from reprocheck.compare.outputs import rank
 
     differing = [output for output in outputs if output.differs and output.detail is not None]
     differing.sort(key=lambda output: rank(output.detail), reverse=True)  # type: ignore[arg-type]
     _section(f"{title} ({len(differing)} of {len(outputs)} differ)" if title == MOST else title, console)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for title in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at"):
-        table.add_column(title, overflow="fold", no_wrap=title == "output" and console.width >= WIDTH_WITHOUT_TERMINAL)
+    for column in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at"):
+        table.add_column(
+            column, overflow="fold", no_wrap=column == "output" and console.width >= WIDTH_WITHOUT_TERMINAL
+        )
     pair = differing[0].groups if differing else ("", "")
     table.add_column(f"{pair[1]} | {pair[0]} there" if len(pair) == 2 else "values", overflow="fold")
     for output in differing[:MAX_OUTPUTS]:

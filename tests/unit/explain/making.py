@@ -90,6 +90,8 @@ class Engine:
         self.outcome = outcome
         self.writer = self.engine = self.objects = self
         self.progress = Silent()
+        self.level: dict[str, str | None] = {}
+        self.told: set[str] = set()
         self.known: dict[str, Record] = {}
 
     def done(self, trial: Trial) -> Record | None:
