@@ -63,7 +63,7 @@ _PUBLIC = frozenset(
 _OPERATORS = ("aten", "prims", "prim", "mkldnn", "onednn", "quantized", "c10d", "profiler", "inductor", *_PUBLIC)
 
 # Kinds of state whose keys are a fixed vocabulary.
-_PLAIN_KINDS = ("fp", "torch", "numpy", "cupy", "openmp", "blas", "process", "cuda", "host", "modules")
+_PLAIN_KINDS = ("fp", "torch", "numpy", "cupy", "openmp", "blas", "process", "cuda", "gpu", "host", "modules")
 
 # Fields that are structure, not content; `why` comes from the table of keys.
 _STRUCTURE = frozenset(
