@@ -139,7 +139,7 @@ def check(
         subjects=plan.subjects,
         subjects_from=source,
         orders=plan.orders,
-        plan=_plan_text(plan),
+        plan=_plan_text(plan) + (f"; crossed with {len(spec.levels)} levels" if varied else ""),
         repeat=settings.repeat,
         max_repeat=settings.max_repeat,
         presence=settings.presence,

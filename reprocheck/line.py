@@ -260,7 +260,7 @@ def _view(
     suite = None
     if request.target.suite:
         runs = {order: [record for record in counted if record.trial.order == order] for order in orders}
-        judged = judge_suite(runs, differences, writer.objects, request.outputs)
+        judged = judge_suite(runs, differences, writer.objects, request.outputs, request.alpha)
         judgement, suite = judged.judgement, judged.suite
     else:
         judgement = judge(outcomes, grouping.failed, within_tolerance=within, alpha=request.alpha)
