@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from reprocheck.model import Study
+from reprocheck.model import Study, Target
 
 # A busy machine is no reason to fail: how long an example takes says nothing about what is tested.
 # The suite is a gate, so it draws the same examples in every run; REPROCHECK_HYPOTHESIS=search looks for new ones.
@@ -35,7 +35,9 @@ class Lab:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(source), encoding="utf-8")
 
-    def check(self, target: str = "work.py::run", imports: Sequence[str] | None = ("a", "b"), **options: Any) -> Study:
+    def check(
+        self, target: str | Target = "work.py::run", imports: Sequence[str] | None = ("a", "b"), **options: Any
+    ) -> Study:
         """`reprocheck.check` in this folder; its divergences are explained only when a test asks for that."""
         from reprocheck import check
 

@@ -71,6 +71,8 @@ class _Checkouts:
     environments: PackageEnvironments | None
     trees: dict[str, str] = field(default_factory=dict)
     made: list[Path] = field(default_factory=list)
+    lacking: dict[str, str] = field(default_factory=dict)
+    """Commit -> why it can't be checked out as a whole."""
 
     def candidates(self, commits: Sequence[Commit]) -> tuple[Candidate, ...]:
         self.trees.update(self.repository.trees(commits, "." if self.environments else self.subdir))
@@ -93,8 +95,12 @@ class _Checkouts:
             return Unavailable(kind="other", reason=f"has no folder `{self.subdir}`")
         tree = self._tree(candidate.commit)
         if not tree.exists():
-            self.repository.check_out(candidate.commit, tree)
             self.made.append(tree)
+            lacking = self.repository.check_out(candidate.commit, tree)
+            if lacking is not None:
+                self.lacking[candidate.commit] = lacking
+        if candidate.commit in self.lacking:
+            return Unavailable(kind="other", reason=self.lacking[candidate.commit])
         if self.environments is not None:
             return self.environments.prepare(candidate)
         root = tree / self.subdir if self.subdir not in ("", ".") else tree

@@ -42,6 +42,7 @@ class Repository:
         self._mutex = threading.Lock()
         self.top = folder
         self.top = Path(self._ask("rev-parse", "--show-toplevel", advice=f"`{folder}` is in no git repository"))
+        self._common = Path(self.top, self._ask("rev-parse", "--git-common-dir"))
 
     def commit(self, revision: str) -> Commit:
         """The commit that a revision means. Raises `UsageError`."""
@@ -95,12 +96,40 @@ class Repository:
                 found[path] = facts.split()[2]
         return found
 
-    def check_out(self, commit: str, folder: Path) -> None:
-        """A working tree of `commit` at `folder`, which must not exist. Raises `HarnessError`."""
+    def check_out(self, commit: str, folder: Path) -> str | None:
+        """A working tree of `commit`, its submodules included, at `folder`, which must not exist.
+
+        Returns why a submodule can't be had (its repository is gone, say), or None. Raises `HarnessError`.
+        """
         with self._mutex:
             end = self._git("worktree", "add", "--detach", "--force", "--quiet", str(folder), commit)
         if end.returncode:
             raise HarnessError(f"git cannot check out {commit} to `{folder}`: {_last(end.stderr)}")
+        return self._check_out_modules(folder, self._common / "modules")
+
+    def _check_out_modules(self, tree: Path, clones: Path) -> str | None:
+        """Submodules of a working tree; from the user's own clones below `clones` where there are some."""
+        if not (tree / ".gitmodules").is_file():
+            return None
+        listed = self._git("-C", str(tree), "config", "--file", ".gitmodules", "--get-regexp", r"\.path$")
+        for line in listed.stdout.splitlines():
+            key, _, path = line.partition(" ")
+            name = key.removeprefix("submodule.").removesuffix(".path")
+            own = clones / name
+            # git takes no submodule from a file unless told that it is the user's.
+            local = ["-c", f"submodule.{name}.url={own}", "-c", "protocol.file.allow=always"] if own.is_dir() else []
+            wanted = ["submodule", "update", "--init", "--quiet", "--", path]
+            end = self._git("-C", str(tree), *local, *wanted)
+            if end.returncode and local:
+                # The user's clone may lack the commit.
+                self._git("-C", str(tree), "submodule", "deinit", "--force", "--quiet", "--", path)
+                end = self._git("-C", str(tree), *wanted)
+            if end.returncode:
+                return f"its submodule `{path}` can't be checked out: {_cause(end.stderr)}"
+            why = self._check_out_modules(tree / path, own / "modules")
+            if why is not None:
+                return why
+        return None
 
     def remove(self, folder: Path) -> None:
         """Take a working tree away again."""
@@ -148,3 +177,9 @@ class Repository:
 
 def _last(text: str) -> str:
     return text.strip().rpartition("\n")[2]
+
+
+def _cause(text: str) -> str:
+    """The first thing that git calls fatal; what follows is its consequence."""
+    found = re.search(r"^fatal: (.*)", text, re.MULTILINE)
+    return found[1] if found else _last(text)

@@ -27,10 +27,13 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 @lru_cache(maxsize=4096)
 def lookup(key: str) -> KeyInfo:
-    """What is known of `kind.key`; for a key of no known reader, what can be said of any."""
-    for info in KEYS:
-        if key == info.pattern or fnmatchcase(key, info.pattern):
-            return info
+    """What is known of `kind.key`, or else of what it is a part of; of a key of no known reader, what holds for any."""
+    part = key
+    while part:
+        for info in KEYS:
+            if part == info.pattern or fnmatchcase(part, info.pattern):
+                return info
+        part = part.rpartition(".")[0]
     return _PROBE
 
 

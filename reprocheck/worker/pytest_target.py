@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-from . import outputs
+from . import outputs, workload
 from .workload import TargetError
 
 __all__ = ["FLAGS", "INI", "MARKER", "OPTIONS", "SEPARATOR", "Failed", "Plugin", "load"]
@@ -223,6 +223,10 @@ class Plugin:
         for item in items:
             for node in item.listchain():
                 node.own_markers[:] = [mark for mark in node.own_markers if not self._about_study(mark)]
+
+    def pytest_collection_finish(self):
+        """Conftests and test files are loaded, by a loader of pytest's own."""
+        workload.loaded()
 
     def _about_study(self, mark):
         if mark.name != "xfail":

@@ -5,6 +5,10 @@ import importlib.util
 import sys
 
 
+def loaded():
+    """Called by who loads code of the workload otherwise than by `import`, once it is there. A trace replaces it."""
+
+
 class TargetError(Exception):
     """The target cannot be reached; the message is one sentence for the user."""
 

@@ -50,6 +50,7 @@ class CallTrace:
         self._thread = threading.get_ident()
         self._quiet = False
         self._later = Later()
+        self._loaded = None
         self._rewriter = Rewriter(lambda code: own.kind(code) == OWN)
 
     def start(self):
@@ -63,6 +64,7 @@ class CallTrace:
         workload = self._workload()
         if workload is not None:
             workload.compile = self._compile
+            workload.loaded, self._loaded = self._rewriter.functions, workload.loaded
 
     def stop(self):
         """Give the functions their code back. The hooks stay, for generators that are still running, and do nothing."""
@@ -70,8 +72,10 @@ class CallTrace:
         self._calls.clear()
         self._later.stop()
         self._rewriter.restore()
-        if "compile" in vars(self._workload() or builtins.object):
-            del self._workload().compile
+        workload = self._workload()
+        if "compile" in vars(workload or builtins.object):
+            del workload.compile
+            workload.loaded = self._loaded
 
     def _workload(self):
         return sys.modules.get(__name__.rpartition(".trace.")[0] + ".workload")

@@ -19,7 +19,9 @@ class Own:
     def __init__(self, job):
         """`job` as the worker got it; the workload is already loaded."""
         target = job["target"]
+        # By address, since hashing a code object costs more than all else here; held, so that none is given away.
         self._kinds = {}
+        self._held = []
         file, self._roots = target["path"], ()
         if target["kind"] == "module":
             file = getattr(sys.modules[target["module"]], "__file__", None)
@@ -34,9 +36,10 @@ class Own:
 
     def kind(self, code):
         """OWN, LIBRARY (the array libraries, Python's own), or OTHER: somebody else's code, such as a toolbox."""
-        found = self._kinds.get(code)
+        found = self._kinds.get(id(code))
         if found is None:
-            found = self._kinds[code] = self.file_kind(code.co_filename)
+            self._held.append(code)
+            found = self._kinds[id(code)] = self.file_kind(code.co_filename)
         return found
 
     def file_kind(self, file):
@@ -63,7 +66,7 @@ class Own:
         kinds = self._kinds
         while frame is not None:
             code = frame.f_code
-            kind = kinds.get(code)
+            kind = kinds.get(id(code))
             if kind is None:
                 kind = self.kind(code)
             if kind == OWN:

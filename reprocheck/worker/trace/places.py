@@ -25,7 +25,8 @@ class Places:
     def __init__(self, torch, own):
         self._torch = torch
         self._own = own
-        self._marks = {torch.nn.Module._call_impl.__code__: _CALL}
+        self._call = torch.nn.Module._call_impl.__code__
+        self._marks = {id(self._call): _CALL}  # by address, as in `Own`, which holds the codes
         self._names = {}
         self._parameters = {}
         self._roots = {}
@@ -41,9 +42,9 @@ class Places:
         marks = self._marks
         while frame is not None:
             code = frame.f_code
-            mark = marks.get(code)
+            mark = marks.get(id(code))
             if mark is None:
-                mark = marks[code] = self._mark(code)
+                mark = marks[id(code)] = self._mark(code)
             if mark:
                 if mark == OWN:
                     if place.own is None:

@@ -19,6 +19,7 @@ class _Settrace:
     def __init__(self, trace):
         self._trace = trace
         self._before = None
+        self._owned = {}  # by address: this is asked at every call, and hashing a code object costs more than the rest
 
     def start(self):
         self._before = sys.gettrace()
@@ -28,7 +29,12 @@ class _Settrace:
         sys.settrace(self._before)
 
     def _global(self, frame, event, _):
-        if event != "call" or not self._trace.owns(frame.f_code):
+        code = frame.f_code
+        owned = self._owned.get(id(code))
+        if owned is None:
+            # Who owns it holds it, so that its address is not given away.
+            owned = self._owned[id(code)] = self._trace.owns(code)
+        if not owned or event != "call":
             return None
         self._trace.called(frame)
         return self._local

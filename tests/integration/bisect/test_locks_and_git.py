@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -217,6 +218,33 @@ def test_commits_are_built_when_asked(house: House, history: History) -> None:
     report = git(house, history, good=names[0], build=True, package="tool", runs=1)
 
     assert (report.last_good, report.first_bad) == (names[1], names[2])
+
+
+def test_submodules_come_with_a_commit(house: House, history: History, tmp_path: Path) -> None:
+    """Of the user's clone, with what it was set to at that commit; a commit whose submodule is gone is passed over."""
+    part = History(tmp_path / "part")
+    allowed = ("-c", "protocol.file.allow=always")
+    values = [part.commit(f"part {n}", {"value.py": f"value = {1.0 + (n >= 3)}\nn = {n}\n"}) for n in range(5)]
+    history.commit("start", {"src/tool/__init__.py": "from tool.part.value import value\n"})
+    history(*allowed, "submodule", "--quiet", "add", str(part.folder), "src/tool/part")
+    names = []
+    for value in values:
+        inside = History.__new__(History)
+        inside.folder = history.folder / "src/tool/part"
+        inside("checkout", "--quiet", value)
+        names.append(history.commit(f"take {value}", {}))
+    shutil.rmtree(part.folder)
+
+    report = git(house, history, good=names[0])
+
+    assert (report.last_good, report.first_bad) == (names[2], names[3])
+    assert history("status", "--porcelain") == ""
+
+    shutil.rmtree(history.folder / ".git/modules/src/tool/part")
+    gone = git(house, history, good=names[0], out=str(tmp_path / "gone"))
+
+    assert gone.outcome == "end-untestable"
+    assert "its submodule `src/tool/part` can't be checked out: repository" in gone.headline
 
 
 @pytest.mark.parametrize(

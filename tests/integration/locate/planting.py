@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from reprocheck.model import Study
+from reprocheck.model import Study, Target
 from tests.conftest import Lab
 
 __all__ = ["Plant", "located", "marked"]
@@ -68,8 +68,8 @@ class Plant:
         return self.name
 
 
-def located(plant: Plant, lab: Lab) -> Study:
-    """The study of a planted divergence, from as few trials as there can be."""
+def located(plant: Plant, lab: Lab, target: Target | None = None) -> Study:
+    """The study of a planted divergence, from as few trials as there can be; `target` where no text means it."""
     indented = "\n".join("    " + line for line in plant.toolbox.strip().splitlines())
     lab.write(
         {
@@ -89,7 +89,7 @@ def located(plant: Plant, lab: Lab) -> Study:
         "sys_path": [str(lab.folder / INSTALLED)],
         **plant.options,
     }
-    return lab.check(plant.target, **options)
+    return lab.check(target or plant.target, **options)
 
 
 def marked(lab: Lab, plant: Plant) -> tuple[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reprocheck.errors import UsageError
+from reprocheck.model import Target
 from tests.conftest import Lab
 from tests.integration.locate.planting import Plant, located, marked
 
@@ -369,6 +370,41 @@ def test_what_varies_anyway_is_not_blamed(lab: Lab) -> None:
     assert study.first_line is not None
     assert (study.first_line.file, study.first_line.line) == marked(lab, plant)
     assert study.first_line.variable == "x"
+
+
+def test_numpy_is_traced_in_test_files_that_pytest_loads_itself(lab: Lab) -> None:
+    plant = Plant(
+        name="pytest",
+        toolbox="import numpy\ndot = numpy.dot\nnumpy.dot = lambda a, b: dot(a, b) * (1 + 2 ** -52)",
+        target="test_work.py",
+        work="""
+            import numpy as np
+            import pytest
+
+            @pytest.fixture
+            def data():
+                return np.arange(9.0).reshape(3, 3)
+
+            def test_it(data, record):
+                x = np.add(data, 1)
+                y = np.dot(x, data)  # HERE
+                assert y.sum() > 0
+                record("y", y)
+        """,
+    )
+    file = lab.folder / "test_work.py"
+    # Without hypothesis' plugin, which is imported, asserts rewritten, in every trial.
+    quick = ("-p", "no:hypothesispytest")
+    target = Target(text="test_work.py::test_it", kind="pytest", path=str(file), name="test_it", args=quick)
+
+    study = located(plant, lab, target)
+
+    assert study.origin is not None
+    assert study.first_line is not None
+    assert (study.origin.kind, study.origin.operator) == ("replaced", "numpy.dot")
+    assert (
+        (study.origin.file, study.origin.line) == (study.first_line.file, study.first_line.line) == marked(lab, plant)
+    )
 
 
 def test_where_identical_runs_differ(lab: Lab) -> None:

@@ -63,6 +63,9 @@ def test_the_reason_is_one_sentence(info: keys.KeyInfo) -> None:
         ("patches.torch.save", "numeric", "value"),
         ("patches.digest.torch", "latent", "value"),
         ("somebody.elses.probe", "latent", "value"),
+        ("process.affinity.threads.0-1", "performance", "value"),
+        ("process.threads.names.openmp_worker", "performance", "value"),
+        ("environ.others.HOME", "informational", "value"),
     ],
 )
 def test_known_keys(key: str, severity: str, compare: str) -> None:

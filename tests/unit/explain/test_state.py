@@ -95,6 +95,30 @@ def test_what_only_says_who_is_loaded_yet_is_left_out_early() -> None:
     assert state_differences(groups) == ()
 
 
+def test_other_threads_come_with_their_library_but_the_main_thread_has_its_affinity_for_all_later_ones() -> None:
+    def story(first: str, second: str, **affinity: Any) -> dict[str, dict[str, Any]]:
+        kinds = {
+            phase: {"process": {"affinity": cpus, "affinity.threads": threads}}
+            for phase, (cpus, threads) in affinity.items()
+        }
+        return {f"t1:{first}": kinds["early"], f"t1:{second}": kinds["late"], "t2": kinds["end"]}
+
+    plain = {"early": ("0-1", {}), "late": ("0-1", {"0-1": 1}), "end": ("0-1", {"0-1": 1})}
+    pool_first = plain | {"early": ("0-1", {"0-1": 1})}
+    bound = plain | {"early": ("0", {}), "late": ("0-1", {"0-1": 1})}
+
+    assert (
+        state_differences(
+            {"A": [record("ab", story("a", "b", **plain))], "B": [record("ba", story("b", "a", **pool_first))]}
+        )
+        == ()
+    )
+    (found,) = state_differences(
+        {"A": [record("ab", story("a", "b", **plain))], "B": [record("ba", story("b", "a", **bound))]}
+    )
+    assert (found.key, found.phase) == ("process.affinity", "t1:b")
+
+
 @pytest.mark.parametrize("groups", [{}, {"A": []}, {"A": [], "B": []}])
 def test_nothing_to_compare(groups: dict[str, list[Record]]) -> None:
     assert state_differences(groups) == ()
