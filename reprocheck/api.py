@@ -14,20 +14,22 @@ import msgspec
 
 from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import Options, Resolved, layers_for, merge, script_block
+from reprocheck.crossing import run_crossed
 from reprocheck.engine.abilities import CORES, not_shown
 from reprocheck.engine.choose import engine_for
 from reprocheck.engine.environment import trial_environment, user_environment
-from reprocheck.engine.gate import Gate
+from reprocheck.engine.gate import Gate, visible_gpus
 from reprocheck.engine.local import LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError, StoreError, UsageError
 from reprocheck.headline import coverage_text
-from reprocheck.line import Request, run
+from reprocheck.line import Request
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
 from reprocheck.plan.subjects import SubjectsFound, find_subjects
 from reprocheck.plan.target import parse_target
+from reprocheck.plan.varied import levels_of, varied_settings
 from reprocheck.sharing import run_sharing
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
@@ -83,8 +85,8 @@ def check(
             default where it is explained), `lines`, `ops`, `kernels` (all of it, and which kernels ran) or `none`.
         trace_export: A folder for the traces as text, one operator and one executed line a line.
         **options: As in `[tool.reprocheck]`: orders, max_orders, fail_fast, reduce, repeat, max_repeat, jobs,
-            timeout, python, env, seed, outputs, tolerance, rtol, atol, ulp, presence, observer, isolation, engine,
-            scheduler, workers, machines, shared, gpus.
+            timeout, python, env, seed, outputs, tolerance, rtol, atol, ulp, presence, observer, vary, isolation,
+            engine, scheduler, workers, machines, shared, gpus.
 
     Raises:
         UsageError: The question can't be asked; nothing that was measured is lost.
@@ -101,12 +103,13 @@ def check(
     if not isinstance(target, Target):
         place = parse_target(target, here, function=settings.workload)
     subjects, source = _subjects(place, resolved, base, here, sys_path)
+    varied = varied_settings(settings.vary, settings.env, visible_gpus(base))
     plan = orders_for(
         subjects,
         settings.orders,
         seed=settings.seed,
         explicit=order,
-        varies_otherwise=settings.presence,
+        varies_otherwise=settings.presence or bool(varied),
         most=settings.max_orders,
     )
     python = resolve_python(settings.python, base)
@@ -138,13 +141,14 @@ def check(
         presence=settings.presence,
         observer=settings.observer,
         isolation=settings.isolation,
+        levels=levels_of(varied),
     )
     request = Request(
         target=place,
         subjects=plan.subjects,
         subjects_from=source,
         orders=plan.orders,
-        plan=_plan_text(plan),
+        plan=_plan_text(plan) + (f"; crossed with {len(spec.levels)} levels" if varied else ""),
         stated=plan.stated,
         fail_fast=settings.fail_fast,
         reduce="trace" if settings.reduce == "trace" else "none",
@@ -159,6 +163,7 @@ def check(
         version=_version(),
         notes=_notes(settings),
         blame=explain,
+        varied=varied,
     )
     folder = _folder(out, resume=resume, here=here, target=place)
     exported = _export_folder(trace_export, here)
@@ -166,11 +171,12 @@ def check(
     with RunWriter(folder, spec, resume=resume) as writer:
         with engine_for(job, writer.scratch, settings, gate=gate, done=writer.records(), note=told.note) as engine:
             runner = Runner(writer, engine, told, mixed=settings.machines == "any")
-            sharing = settings.isolation == "shared-prefix"
-            study = (run_sharing if sharing else run)(request, runner, tolerance_for(settings.tolerance))
+            line = run_sharing if settings.isolation == "shared-prefix" else run_crossed
+            study = line(request, runner, tolerance_for(settings.tolerance))
             study = msgspec.structs.replace(
                 study, selected=settings.outputs, tolerance=settings.tolerance, isolation=settings.isolation
             )
+            runner = runner.at(study.level)
             study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
             if explain:
                 study = _explained(study, runner, budget)
@@ -213,6 +219,7 @@ def explain_run(
     with RunWriter(path, spec, resume=True) as writer:
         try:
             runner = Runner(writer, LocalEngine(job, writer.scratch, jobs=jobs or default_jobs()), progress or Silent())
+            runner = runner.at(before.level)
             if before.traced is None:
                 study = _located(before, runner, "auto", None)
             study = _explained(study, runner, budget, stored=True)
@@ -251,7 +258,7 @@ def _context(study: Study, runner: Runner, *, budget: int | None = None, stored:
     from reprocheck.explain.inquiry import Context
 
     # Forked trials count for orders that have no others; where they were dropped, for none.
-    records, forked = Run(runner.writer.folder).records(), {arm.order for arm in study.orders if arm.forked}
+    records, forked = Run(runner.writer.folder).records(study.level), {arm.order for arm in study.orders if arm.forked}
     return Context(
         runner=runner,
         records=tuple(record for record in records if not record.trial.forked or record.trial.order in forked),
@@ -304,6 +311,14 @@ def _knobs(options: dict[str, Any]) -> dict[str, Any]:
 def _refuse_unfit(resolved: Resolved) -> None:
     """Raise `UsageError` for options that do not go together, where one of them was given for this study."""
     settings = resolved.options
+    if settings.vary:
+        for name, given in (
+            ("fail-fast", settings.fail_fast),
+            ("reduce", settings.reduce != "none"),
+            ("isolation", settings.isolation != "fresh"),
+        ):
+            if given:
+                raise UsageError(f"--vary needs every order under every level, which --{name} spares; leave one out")
     if settings.isolation != "fresh":
         for name, given in (("fail-fast", settings.fail_fast), ("reduce", settings.reduce != "none")):
             if given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reprocheck.model import Arm, Coverage, DifferingTest, Study, Suite
+from reprocheck.model import Arm, Coverage, DifferingTest, Factors, Study, Suite
 
 __all__ = ["coverage_text", "headline", "order_text", "outcomes_text"]
 
@@ -27,9 +27,26 @@ def coverage_text(found: Coverage) -> str:
 
 def headline(study: Study) -> str:
     """One line: verdict, what differs between which orders, and how sure that is."""
+    if study.factors is not None:
+        return f"{study.verdict}: {study.factors.sentence}; {_level(study, study.factors)}"
+    return f"{study.verdict}: {_telling(study)}"
+
+
+def _level(study: Study, factors: Factors) -> str:
+    """What is told of one level, or of all of them where they are alike."""
+    verdicts = {level.verdict for level in factors.levels}
+    if verdicts != {"identical"}:
+        return f"under {factors.levels[factors.told].text} {_telling(study)}"
+    runs = sum(level.noise.trials for level in factors.levels)
+    outputs = _count(len(study.outputs), "output")
+    orders = _count(sum(not arm.presence and arm.same_as is None for arm in study.orders), "order")
+    return f"{outputs} equal bit for bit in {orders} under each of {len(factors.levels)} levels ({runs} runs)"
+
+
+def _telling(study: Study) -> str:
     arms = [arm for arm in study.orders if not arm.presence and arm.same_as is None]
     if study.suite is not None and not any(arm.failures for arm in arms):
-        return f"{study.verdict}: {_suite(study, study.suite, arms)}"
+        return _suite(study, study.suite, arms)
     telling = {
         "identical": _identical,
         "within-tolerance": _within_tolerance,
@@ -38,7 +55,8 @@ def headline(study: Study) -> str:
         "inconclusive": lambda study, _arms: study.reason,
         "noisy": _noisy,
     }.get(study.verdict, _order_dependent)
-    return f"{study.verdict}: {telling(study, arms)}"
+    text: str = telling(study, arms)
+    return text
 
 
 def _identical(study: Study, arms: list[Arm]) -> str:

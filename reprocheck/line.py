@@ -1,7 +1,7 @@
 """The straight line: workload and orders → trials → records → groups → verdict.
 
 `run` is the whole of it. The command, the pytest plugin, `check` and `bisect` call it; none copies it. Which trials
-run next is decided in `stages`.
+run next is decided in `stages`. Where settings are varied too, it is run for each of their levels (`crossing.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from reprocheck.compare.groups import Grouping, group_records, left_out
-from reprocheck.compare.looks import ALPHA, FULL
+from reprocheck.compare.looks import FULL
 from reprocheck.compare.machines import machine_notes
 from reprocheck.compare.noise import rule_of_three
 from reprocheck.compare.outputs import compare_groups
@@ -31,9 +31,19 @@ from reprocheck.stages.early import fail_fast
 from reprocheck.stages.full import full_plan, without_capture
 from reprocheck.stages.reduction import Reduced, reduce_by_trace
 from reprocheck.stages.request import Order, Request
-from reprocheck.store.run import Run
+from reprocheck.store.objects import ObjectStore
 
-__all__ = ["Request", "run", "under_tolerance"]
+__all__ = ["Judged", "Request", "judged", "retold", "run"]
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A study, and the trials it stands on."""
+
+    study: Study
+    counted: tuple[Record, ...]
+    """The records that count for the verdict, those of the reference order first."""
+    ids: tuple[str, ...]
+    """The group of each."""
 
 
 def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Tolerance]) -> Study:
@@ -42,14 +52,27 @@ def run(request: Request, runner: Runner, tolerance_for: Callable[[str], Toleran
     Raises `UsageError` for a question that can't be asked (unknown function, subject not installed, nothing
     recorded, unsupported output) and `HarnessError` when the instrument fails.
     """
+    return judged(request, runner, tolerance_for).study
+
+
+def judged(
+    request: Request,
+    runner: Runner,
+    tolerance_for: Callable[[str], Tolerance],
+    *,
+    at_least: int = 0,
+    bare: bool = False,
+) -> Judged:
+    """As `run`, with the trials that count; each order gets `at_least` so many. `bare`: only those without capture."""
     begin, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
     bench = Bench(request, runner, tolerance_for)
     reduced = reduce_by_trace(bench) if request.reduce == "trace" else None
-    result = _staged(bench, reduced)
+    result = _staged(bench, reduced, at_least=at_least, bare=bare)
     if reduced is not None and not reduced.abandoned and not reduced.holds():
         # Agreement of the first trials was not the last word: what was left out is run after all.
-        result = _staged(bench, reduced)
-    return _study(bench, result, reduced, begin, started)
+        result = _staged(bench, reduced, at_least=at_least, bare=bare)
+    study = _study(bench, result, reduced, begin, started)
+    return Judged(study=study, counted=result.view.counted, ids=result.view.grouping.ids)
 
 
 class _Result(Struct, frozen=True, kw_only=True):
@@ -61,7 +84,7 @@ class _Result(Struct, frozen=True, kw_only=True):
     not_run: NotRun | None = None
 
 
-def _staged(bench: Bench, reduced: Reduced | None) -> _Result:
+def _staged(bench: Bench, reduced: Reduced | None, *, at_least: int, bare: bool) -> _Result:
     """The verdict of the orders that are to be run, by the early way if that was asked for."""
     request = bench.request
     orders = request.orders if reduced is None else reduced.orders
@@ -78,39 +101,44 @@ def _staged(bench: Bench, reduced: Reduced | None) -> _Result:
     distinct = tuple(order for order in orders if stands[order] == order)
     if request.presence:
         bench.more(presence_pass(request.subjects, min(2, request.repeat)))
-    view = full_plan(bench, distinct, FULL * ALPHA if request.fail_fast else ALPHA)
-    if bench.observer(distinct) == "differs":
+    alpha = FULL * request.alpha if request.fail_fast else request.alpha
+    view = full_plan(bench, distinct, alpha, at_least=at_least)
+    disturbs = bench.observer(distinct) == "differs"
+    if disturbs:
         bench.runner.progress.note("capturing state changes the outputs: judging by the runs without capture")
-        view = without_capture(bench, distinct)
+    if disturbs or bare:
+        view = without_capture(bench, distinct, at_least=at_least)
     return _Result(view=view, orders=distinct)
 
 
-def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Study:
-    """A stored study as it would be under another tolerance; nothing is run.
+def retold(
+    study: Study, records: Sequence[Record], objects: ObjectStore, tolerance_for: Callable[[str], Tolerance]
+) -> Judged:
+    """A stored study (of one level) as it would be under another tolerance, from its records; nothing is run.
 
     Groups stay what they are, so only outputs, the verdict and the headline can change.
     """
-    study = run.study()
-    if study.verdict == "identical" or any(group.failure is not None for group in study.groups):
-        return study
     names = {output.name for output in study.outputs}
     bare_only = study.noise.observer == "differs"
     order_of = {arm.order: arm.same_as or arm.order for arm in study.orders if not arm.presence}
-    records = [
+    counted = [
         msgspec.structs.replace(record, outputs=tuple(output for output in record.outputs if output.name in names))
-        for record in run.records()
+        for record in records
         if record.trial.judged and record.trial.order in order_of
         if not (bare_only and record.trial.capture)
     ]
-    records.sort(key=lambda record: list(order_of).index(record.trial.order))
-    grouping = group_records(records)
+    counted.sort(key=lambda record: list(order_of).index(record.trial.order))
+    grouping = group_records(counted)
+    told = Judged(study=study, counted=tuple(counted), ids=grouping.ids)
+    if study.verdict == "identical" or grouping.failed:
+        return told
     by_group = {
-        group.id: {output.name: output for output in records[grouping.examples[group.id]].outputs}
+        group.id: {output.name: output for output in counted[grouping.examples[group.id]].outputs}
         for group in grouping.groups
     }
-    outputs, groups = compare_groups(grouping.groups, by_group, grouping.reference(), run.objects, tolerance_for)
+    outputs, groups = compare_groups(grouping.groups, by_group, grouping.reference(), objects, tolerance_for)
     outcomes: dict[Order, list[str]] = {}
-    for group, record in zip(grouping.ids, records, strict=True):
+    for group, record in zip(grouping.ids, counted, strict=True):
         outcomes.setdefault(order_of[record.trial.order], []).append(group)
     within = {group.id: group.within_tolerance for group in groups}
     changed = msgspec.structs.replace(
@@ -127,7 +155,7 @@ def under_tolerance(run: Run, tolerance_for: Callable[[str], Tolerance]) -> Stud
             exit_code=EXIT_CODES[judgement.verdict],
             reason=judgement.reason,
         )
-    return msgspec.structs.replace(changed, headline=headline(changed))
+    return msgspec.structs.replace(told, study=msgspec.structs.replace(changed, headline=headline(changed)))
 
 
 def _study(bench: Bench, result: _Result, reduced: Reduced | None, begin: float, started: str) -> Study:

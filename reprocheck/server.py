@@ -109,7 +109,7 @@ def _skipped(study: Study) -> str | None:
 
 def _close(*, run: str, rtol: float, atol: float, ulp: int) -> dict[str, Any]:
     """Whether all groups of a run agree within one tolerance."""
-    from reprocheck.line import under_tolerance
+    from reprocheck.crossing import under_tolerance
     from reprocheck.report.failure import failure_text
     from reprocheck.store.run import Run
 

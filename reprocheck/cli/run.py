@@ -65,6 +65,12 @@ __all__ = ["command"]
 @click.option(
     "--env", multiple=True, metavar="K=V", help="Set a variable in every trial; `K=` sets it empty (repeatable)"
 )
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="NAME=V1,V2",
+    help="Run every order under each value of a variable, or of `device`; an empty value: not set (repeatable)",
+)
 @click.option("--seed", type=int, metavar="N", help="Seed random, numpy, torch and cupy before the workload runs")
 @click.option("--rtol", type=float, metavar="X", help="Relative tolerance [default: bits]")
 @click.option("--atol", type=float, metavar="X", help="Absolute tolerance")
@@ -130,9 +136,11 @@ def exit_status(studies: list[Study], *, exit_zero: bool, bisect_exit: bool) -> 
 def one_study(target: str | Target, *, command: list[str], options: dict[str, Any]) -> Study:
     """The study of one target with the command line's options; progress goes to stderr."""
     from reprocheck.api import check
+    from reprocheck.plan.varied import read_vary
     from reprocheck.report.progress import progress_for
 
     env = _variables(options.pop("env"))
+    vary = read_vary(options.pop("vary"))
     imports = _names(options.pop("imports"))
     orders = [_names(text) or [] for text in options.pop("order")]
     observer = False if options.pop("no_observer") else None
@@ -152,6 +160,7 @@ def one_study(target: str | Target, *, command: list[str], options: dict[str, An
             progress=progress,
             command=command,
             env=env or None,
+            vary=vary or None,
             observer=observer,
             explain=explain,
             outputs=list(options.pop("outputs")) or None,

@@ -19,7 +19,7 @@ __all__ = ["open_outputs"]
 
 
 def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Source]:
-    """Name -> array of what `path` holds: of a run folder the first trial of its first order.
+    """Name -> array of what `path` holds: of a run folder the first trial of its first order (and level).
 
     Raises `UsageError` when there is nothing to compare in it.
     """
@@ -46,7 +46,8 @@ def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Sourc
 def _reference(run: Run) -> Record | None:
     """The first repeat of the run's first order, or the nearest to it that finished."""
     orders = run.spec.orders
-    able = [r for r in run.records() if r.ok and r.trial.order in orders and r.trial.judged]
+    level = run.spec.levels[0] if run.spec.levels else {}
+    able = [r for r in run.records(level) if r.ok and r.trial.order in orders and r.trial.judged]
     return min(able, key=lambda r: (orders.index(r.trial.order), r.trial.repeat), default=None)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import comb, factorial, prod
 from typing import Literal
 
-__all__ = ["ARRANGEMENTS_LIMIT", "Permutation", "permutation_p", "repeats_needed", "rule_of_three"]
+__all__ = ["ARRANGEMENTS_LIMIT", "Permutation", "permutation_p", "repeats_needed", "rule_of_three", "stratified_p"]
 
 ARRANGEMENTS_LIMIT = 2**64 - 1
 """`Permutation.arrangements` saturates here (JSON readers take no wider integer)."""
@@ -53,6 +53,36 @@ def permutation_p(outcomes: Sequence[Sequence[str]], *, max_steps: int = _MAX_ST
     if favourable is not None:
         return Permutation(favourable / total, "exact", min(total, ARRANGEMENTS_LIMIT))
     return _estimate(sizes, counts, observed)
+
+
+def stratified_p(strata: Sequence[Sequence[Sequence[str]]], *, max_steps: int = _MAX_STEPS) -> Permutation:
+    """The same test over strata that may differ for reasons of their own: each is permuted only within itself.
+
+    `strata` has one argument of `permutation_p` per stratum. The statistic is the sum over the strata, and every
+    combination of their arrangements is equally likely, so differences between strata count neither for nor against.
+    With one stratum this is `permutation_p`; without any there is nothing to arrange, and p is 1.
+    """
+    kept = [[groups for groups in stratum if groups] for stratum in strata]
+    sizes = [sorted(map(len, stratum), reverse=True) for stratum in kept]
+    counts = [
+        tuple(sorted(Counter(group for groups in stratum for group in groups).values(), reverse=True))
+        for stratum in kept
+    ]
+    observed = sum(_agreeing(Counter(groups).values()) for stratum in kept for groups in stratum)
+    ways: dict[int, int] = {0: 1}
+    total = 1
+    for size, count in zip(sizes, counts, strict=True):
+        own = _distribution(size, count, max_steps)
+        if own is None:
+            return _estimate_strata(sizes, counts, observed)
+        total *= sum(own.values())
+        joined: dict[int, int] = {}
+        for before, multiplicity in ways.items():
+            for statistic, number in own.items():
+                joined[before + statistic] = joined.get(before + statistic, 0) + multiplicity * number
+        ways = joined
+    favourable = sum(number for statistic, number in ways.items() if statistic >= observed)
+    return Permutation(favourable / total, "exact", min(total, ARRANGEMENTS_LIMIT))
 
 
 def rule_of_three(n: int) -> float:
@@ -119,6 +149,26 @@ def _count_at_least(sizes: Sequence[int], counts: State, observed: int, max_step
     return favourable + sum(multiplicity for (_, statistic), multiplicity in ways.items() if statistic >= observed)
 
 
+def _distribution(sizes: Sequence[int], counts: State, max_steps: int) -> dict[int, int] | None:
+    """Statistic -> how many distinct arrangements have it; None beyond `max_steps` steps."""
+    steps = 0
+    ways: dict[tuple[State, int], int] = {(counts, 0): 1}
+    for size in sizes:
+        following: dict[tuple[State, int], int] = {}
+        for (state, statistic), multiplicity in ways.items():
+            for left, pairs, arrangements in _fillings(state, size):
+                steps += 1
+                if steps > max_steps:
+                    return None
+                key = (left, statistic + pairs)
+                following[key] = following.get(key, 0) + multiplicity * arrangements
+        ways = following
+    found: dict[int, int] = {}
+    for (_, statistic), number in ways.items():
+        found[statistic] = found.get(statistic, 0) + number
+    return found
+
+
 def _fillings(state: State, size: int) -> Iterator[tuple[State, int, int]]:
     """Every way to give an order its `size` trials: what is left, agreeing pairs, number of such sequences."""
     classes = sorted(Counter(state).items(), reverse=True)
@@ -157,14 +207,20 @@ def _descending(parts: int, largest: int, least: int, most: int) -> Iterator[tup
 
 
 def _estimate(sizes: Sequence[int], counts: State, observed: int) -> Permutation:
-    trials = [outcome for outcome, count in enumerate(counts) for _ in range(count)]
+    return _estimate_strata([sizes], [counts], observed)
+
+
+def _estimate_strata(sizes: Sequence[Sequence[int]], counts: Sequence[State], observed: int) -> Permutation:
+    strata = [[outcome for outcome, count in enumerate(own) for _ in range(count)] for own in counts]
     shuffle = random.Random(_SEED).shuffle  # noqa: S311 - reproducible sampling, not secrecy
     reached = 0
     for _ in range(_SAMPLES):
-        shuffle(trials)
-        start = statistic = 0
-        for size in sizes:
-            statistic += _agreeing(Counter(trials[start : start + size]).values())
-            start += size
+        statistic = 0
+        for trials, parts in zip(strata, sizes, strict=True):
+            shuffle(trials)
+            start = 0
+            for size in parts:
+                statistic += _agreeing(Counter(trials[start : start + size]).values())
+                start += size
         reached += statistic >= observed
     return Permutation((reached + 1) / (_SAMPLES + 1), "monte-carlo", _SAMPLES)

@@ -75,8 +75,8 @@ def table_layer(table: Mapping[str, Any], source: str, *, folder: Path | None = 
 def environment_layer(environ: Mapping[str, str]) -> Layer:
     """A layer from `REPROCHECK_<OPTION>` variables; an empty one counts as not set.
 
-    Lists are separated by commas, `REPROCHECK_ENV` is split like a shell line (`A=1 B='x y'`), and
-    `REPROCHECK_TOLERANCE` is a number or a TOML inline table.
+    Lists are separated by commas, `REPROCHECK_ENV` and `REPROCHECK_VARY` are split like a shell line
+    (`A=1 B='x y'`; `A=1,2`), and `REPROCHECK_TOLERANCE` is a number or a TOML inline table.
 
     Raises:
         UsageError: wrong type, or a name that is nearly an option's. Other variables that happen to start
@@ -152,7 +152,7 @@ def layers_for(path: Path | None, *, cwd: Path, environ: Mapping[str, str], comm
 def merge(layers: Sequence[Layer]) -> Resolved:
     """The options in force, given the layers from the strongest to the weakest.
 
-    The strongest layer that has a key decides it; `env` and `tolerance` are decided entry by entry, the entries
+    The strongest layer that has a key decides it; `env`, `tolerance` and `vary` are decided entry by entry, the entries
     of stronger layers standing last. Where `repeat` and `max_repeat` contradict each other, the weaker of the
     two yields.
 

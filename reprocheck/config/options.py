@@ -45,6 +45,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """The interpreter of the trials; None: the one reprocheck runs on."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables added to the trials' environment."""
+    vary: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """Variable, or `device` -> values it is varied over, crossed with the orders; an empty value: not set."""
     outputs: tuple[str, ...] = ()
     """Patterns of the outputs to compare; empty: all."""
     tolerance: dict[str, Tolerance] = msgspec.field(default_factory=dict)
@@ -179,6 +181,17 @@ def _variables(value: Any) -> dict[str, str]:
     return found
 
 
+def _varied(value: Any) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for name, values in _items(value):
+        if not name or "=" in name or "\0" in name:
+            raise ValueError(f"`{name}` can't name a variable")
+        if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) and "\0" not in v for v in values):
+            raise ValueError(f"`{name}` is {_shown(values)}")
+        found[name] = tuple(values)
+    return found
+
+
 def _tolerances(value: Any) -> dict[str, Tolerance]:
     if isinstance(value, (int, float)):  # one number for every output
         return {"*": _tolerance(value)}
@@ -243,6 +256,10 @@ def _read_variables(text: str) -> dict[str, str]:
     return {name: value for name, _, value in items}
 
 
+def _read_varied(text: str) -> dict[str, list[str]]:
+    return {name: values.split(",") for name, values in _read_variables(text).items()}
+
+
 def _read_toml(text: str) -> Any:
     return tomllib.loads(f"value = {text}")["value"]  # TOMLDecodeError is a ValueError
 
@@ -267,6 +284,7 @@ KEYS: dict[str, _Key] = {
     "seed": _Key("a whole number of at least 0", _whole(0), int),
     "python": _Key("the path of an interpreter", _text, str),
     "env": _Key("a table from variable to string", _variables, _read_variables),
+    "vary": _Key("a table from variable, or `device`, to a list of values", _varied, _read_varied),
     "outputs": _Key("a list of patterns", _texts, _read_list),
     "tolerance": _Key(
         "a table from output pattern to {rtol, atol, ulp} or to a number meaning rtol", _tolerances, _read_toml
@@ -284,5 +302,5 @@ KEYS: dict[str, _Key] = {
     "story": _Key("a sentence", _text, str),
 }
 """Field of `Options` -> what it may hold."""
-TABLES = ("env", "tolerance")
+TABLES = ("env", "tolerance", "vary")
 """Fields that several layers fill together, entry by entry."""

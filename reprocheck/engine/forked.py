@@ -81,7 +81,7 @@ class Process:
             return
         job_file = self.folder / "job"
         job_file.write_bytes(marshal.dumps(spec, 2))
-        environment = trial_environment(job.environment, {**job.env, **self.plan.trials[0].env})
+        environment = trial_environment(job.environment, {**job.env, **self.plan.trials[0].variables})
         with (self.folder / "stdout").open("wb") as stdout, (self.folder / "stderr").open("wb") as stderr:
             try:
                 self._popen = subprocess.Popen(

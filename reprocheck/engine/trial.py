@@ -55,7 +55,7 @@ def run_trial(job: Job, trial: Trial, folder: Path, *, stop: Stop, gate: Gate | 
     job_file = folder / "job"
     # Version 2 is the newest marshal format that every supported interpreter reads.
     job_file.write_bytes(marshal.dumps(trial_spec(job, trial, folder), 2))
-    changes: Mapping[str, str | None] = {**job.env, **trial.env}
+    changes: Mapping[str, str | None] = {**job.env, **trial.variables}
     environment = trial_environment(job.environment, changes)
     with gate.passing(stop) if gate else contextlib.nullcontext():
         end = run_process(
@@ -75,7 +75,7 @@ def record_of(job: Job, trial: Trial, folder: Path, end: Exit) -> RawRecord:
     raw = finish(trial, folder, end)
     facts = raw.record.python
     python = " ".join(facts[key] for key in ("implementation", "version") if key in facts)
-    environment = trial_environment(job.environment, {**job.env, **trial.env})
+    environment = trial_environment(job.environment, {**job.env, **trial.variables})
     machine = this_machine(environment.variables, python)
     return msgspec.structs.replace(raw, record=msgspec.structs.replace(raw.record, machine=machine))
 

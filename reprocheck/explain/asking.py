@@ -62,11 +62,11 @@ class _Counted(Runner):
     """A runner whose new trials are paid for before they are run."""
 
     def __init__(self, runner: Runner, asker: Asker) -> None:
-        super().__init__(runner.writer, runner.engine, runner.progress, runner.mixed)
+        super().__init__(runner.writer, runner.engine, runner.progress, runner.mixed, runner.level, runner.told)
         object.__setattr__(self, "_asker", asker)
 
     def run(self, trials: Sequence[Trial]) -> list[Record]:
         """As `Runner.run`. Raises `BudgetSpentError`, running none, when there are too few left."""
         asker: Asker = self._asker  # type: ignore[attr-defined]
-        asker.pay(sum(self.writer.done(trial) is None for trial in trials))
+        asker.pay(sum(self.done(trial) is None for trial in trials))
         return super().run(trials)

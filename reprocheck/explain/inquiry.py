@@ -150,7 +150,7 @@ class _Inquiry:
         note("explaining: writing a reproducer, and running it")
         context = ordering.rule.context if ordering.rule is not None else ()
         runner = self.context.runner
-        made = make_reproducer(study, ordering.swaps[0], context, runner.engine.job, runner.writer.folder, change)
+        made = make_reproducer(study, ordering.swaps[0], context, runner.job, runner.writer.folder, change)
         return msgspec.structs.replace(study, reproducer=made)
 
     def noise(self) -> Study:

@@ -22,6 +22,7 @@ from reprocheck.model.explanation import (
     Traced,
     Unaligned,
 )
+from reprocheck.model.factors import Factor, Factors, Level, Setting, Varied
 from reprocheck.model.outcome import (
     Arm,
     Change,
@@ -59,10 +60,13 @@ __all__ = [
     "Difference",
     "DifferingTest",
     "Event",
+    "Factor",
+    "Factors",
     "Failure",
     "FirstLine",
     "Group",
     "KernelDifference",
+    "Level",
     "Machine",
     "Noise",
     "NotCompared",
@@ -78,6 +82,7 @@ __all__ = [
     "Remedy",
     "Reproducer",
     "Rule",
+    "Setting",
     "Share",
     "Snapshot",
     "Spent",
@@ -91,5 +96,6 @@ __all__ = [
     "Traced",
     "Trial",
     "Unaligned",
+    "Varied",
     "Verdict",
 ]

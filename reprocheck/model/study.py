@@ -18,6 +18,7 @@ from reprocheck.model.explanation import (
     Traced,
     Unaligned,
 )
+from reprocheck.model.factors import Factors, Setting
 from reprocheck.model.outcome import Arm, Group, Noise, OutputDifference, StateDifference, Suite
 from reprocheck.model.plan import Covered, NotRun, Reduction
 from reprocheck.model.trial import Machine, NotCompared, Target
@@ -73,6 +74,8 @@ class Study(Struct, frozen=True, kw_only=True):
     not_compared: tuple[NotCompared, ...] = ()
     suite: Suite | None = None
     """Test by test, when the workload is a test suite."""
+    factors: Factors | None = None
+    """What was varied besides the order. Everything else here is of one of its levels, the one that is told."""
     noise: Noise
     notes: tuple[str, ...] = ()
     environment: dict[str, Any] = {}
@@ -84,3 +87,8 @@ class Study(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     started: str = ""
     run_dir: str = ""
+
+    @property
+    def level(self) -> Setting:
+        """The variables of the level this study tells of; none where nothing but the order was varied."""
+        return {} if self.factors is None else self.factors.levels[self.factors.told].setting

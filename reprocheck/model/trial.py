@@ -112,6 +112,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     """False in the observer arm: no snapshots, no audit hook."""
     presence: bool = False
     """True when only some of the subjects are imported, to see whether merely importing one matters."""
+    level: dict[str, str | None] = {}
+    """The level of the varied settings (None: not set): an arm of its own, never noise of another."""
     env: dict[str, str | None] = {}
     """Environment changes of this trial (None removes)."""
     actions: tuple[dict[str, Any], ...] = ()
@@ -125,6 +127,11 @@ class Trial(Struct, frozen=True, kw_only=True):
     say which orders to look at; no verdict stands on them."""
     imports_only: bool = False
     """True for a probe: the subjects are imported and their load trace captured; no workload is run."""
+
+    @property
+    def variables(self) -> dict[str, str | None]:
+        """All environment changes: those of its level, then its own."""
+        return {**self.level, **self.env}
 
     @property
     def judged(self) -> bool:

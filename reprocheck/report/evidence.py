@@ -158,7 +158,8 @@ class Evidence:
                 continue
             record = self.run.read(line.record, Record)
             request = record.trial.trace
-            if record.trace is None or request is None or "ops" not in request.get("modes", ()):
+            other = record.trial.level != self._raw.level
+            if other or record.trace is None or request is None or "ops" not in request.get("modes", ()):
                 continue
             path = self.run.objects.path(record.trace, TRACE)
             if path.is_file() and path.stat().st_size <= LARGEST_TRACE:
@@ -220,8 +221,8 @@ class Evidence:
         for line in self.run.journal():
             record = self.run.read(line.record, _Outcome)
             trial = record.trial
-            forked = trial.order in forks
-            plain = trial == Trial(order=trial.order, repeat=trial.repeat, capture=trial.capture, forked=forked)
+            arm = Trial(order=trial.order, repeat=trial.repeat, forked=trial.order in forks, level=self._raw.level)
+            plain = trial == msgspec.structs.replace(arm, capture=trial.capture)
             if not plain or trial.order not in orders or (bare_only and trial.capture):
                 continue
             seen.append(

@@ -23,6 +23,9 @@ MAX_LINES = 40
 def failure_text(study: Study) -> str:
     """The headline, then groups, worst outputs, place, cause, remedy, the command to paste and the run folder."""
     rows: list[tuple[str, str]] = [("workload", study.workload)]
+    if study.factors is not None:
+        rows += [("level", f"{level.text}: {level.verdict}") for level in study.factors.levels[:MAX_GROUPS]]
+        rows.append(("told of", study.factors.levels[study.factors.told].text))
     rows += [(f"group {group.id}", _group(group, study)) for group in study.groups[:MAX_GROUPS]]
     if len(study.groups) > MAX_GROUPS:
         rows.append(("", f"and {len(study.groups) - MAX_GROUPS} more groups"))

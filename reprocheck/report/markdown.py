@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from reprocheck.compare.outputs import rank
 from reprocheck.headline import order_text, outcomes_text
 from reprocheck.model import Difference, Study
+from reprocheck.report.levels import factor_rows, level_head, level_rows, told
 from reprocheck.report.plain import clip, one_line, visible
 from reprocheck.report.planned import planned_rows
 from reprocheck.report.text import change_text, passing, value_text
@@ -50,6 +51,7 @@ def study_markdown(study: Study) -> str:
         lines += [f"**{'What to do' if remedy.agrees else 'No remedy found'}:** {prose(remedy.text)}{tried}", ""]
         for name, text in list(remedy.snippets.items())[:2]:
             lines += _fence(text, "console" if name == "shell" else "")
+    lines += _levels(study)
     lines += _orders(study)
     lines += [line for name, text in planned_rows(study) for line in (f"**{name.capitalize()}:** {prose(text)}", "")]
     lines += _tests(study)
@@ -102,6 +104,17 @@ def _fence(text: str, language: str = "") -> list[str]:
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", shown, fence, ""]
+
+
+def _levels(study: Study) -> list[str]:
+    factors = study.factors
+    if factors is None:
+        return []
+    rows = [(code(name), prose(values, 160), prose(text, 300)) for name, values, text in factor_rows(factors)]
+    lines = _table(("varied", "values", "what it does"), rows)
+    head = [code(title, 60) if at > 2 else title for at, title in enumerate(level_head(factors))]
+    lines += _table(head, ((code(row[0], 120), *row[1:]) for row in level_rows(factors)[:MAX_ORDERS]))
+    return [*lines, f"Equal letters are equal bits, over all levels; {prose(told(factors))}.", ""]
 
 
 def _orders(study: Study) -> list[str]:

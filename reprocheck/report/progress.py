@@ -51,6 +51,12 @@ class Quiet:
         return None
 
 
+def _arm(record: Record) -> str:
+    """Order and level: `a,b  OMP_PROC_BIND=close`."""
+    level = (f"{name} unset" if value is None else f"{name}={value}" for name, value in record.trial.level.items())
+    return "  ".join([order_text(record.trial.order), *level])
+
+
 def _outcome(record: Record) -> str:
     return "ok" if record.failure is None else record.failure.message
 
@@ -79,7 +85,7 @@ class LineProgress:
     def ended(self, record: Record) -> None:
         """Write the trial's line."""
         self._done += 1
-        arm = order_text(record.trial.order) + ("" if record.trial.capture else " (no capture)")
+        arm = _arm(record) + ("" if record.trial.capture else " (no capture)")
         self._line(f"  {self._done}/{self._expected}  {record.seconds:6.1f} s  {arm}  {_outcome(record)}")
 
     def note(self, text: str) -> None:
@@ -141,7 +147,7 @@ class LiveProgress:
 
     def ended(self, record: Record) -> None:
         """Move the bar."""
-        self._progress.update(self._task, advance=1, last=f"{order_text(record.trial.order)}: {_outcome(record)}"[:60])
+        self._progress.update(self._task, advance=1, last=f"{_arm(record)}: {_outcome(record)}"[:60])
 
     def note(self, text: str) -> None:
         """Write above the bar."""

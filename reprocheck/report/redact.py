@@ -20,6 +20,7 @@ from reprocheck.headline import headline
 from reprocheck.model import (
     DifferingTest,
     Event,
+    Factors,
     Failure,
     FirstLine,
     OperatorOrigin,
@@ -29,6 +30,7 @@ from reprocheck.model import (
     Study,
     Target,
 )
+from reprocheck.plan.varied import DEVICE
 from reprocheck.store.run import Run
 
 __all__ = ["HIDDEN", "Redaction", "Redactions", "keeps_value"]
@@ -61,7 +63,7 @@ _PUBLIC = frozenset(
 _OPERATORS = ("aten", "prims", "prim", "mkldnn", "onednn", "quantized", "c10d", "profiler", "inductor", *_PUBLIC)
 
 # Kinds of state whose keys are a fixed vocabulary.
-_PLAIN_KINDS = ("fp", "torch", "numpy", "cupy", "openmp", "blas", "process", "cuda", "host", "modules")
+_PLAIN_KINDS = ("fp", "torch", "numpy", "cupy", "openmp", "blas", "process", "cuda", "gpu", "host", "modules")
 
 # Fields that are structure, not content; `why` comes from the table of keys.
 _STRUCTURE = frozenset(
@@ -123,6 +125,7 @@ class Redaction:
         prepared = msgspec.structs.replace(
             study,
             environment=environment,
+            factors=_numbered(study.factors) if study.factors is not None else None,
             command=(),
             run_dir="",
             reproducer=None,
@@ -373,11 +376,52 @@ def _without_values(command: Iterable[str]) -> Iterable[str]:
             place = False
             continue
         place = word in _PLACES
-        head = "--env=" if word.startswith("--env=") else ""
-        name, equals, _ = word.removeprefix("--env=").partition("=")
+        head = next((start for start in ("--env=", "--vary=") if word.startswith(start)), "")
+        name, equals, _ = word.removeprefix(head).partition("=")
         hide = (after or head) and equals and not keeps_value(name)
         yield f"{head}{name}={HIDDEN}" if hide else word
-        after = word == "--env"
+        after = word in ("--env", "--vary")
+
+
+def _numbered(factors: Factors) -> Factors:
+    """Factors whose values may not be shown have them numbered: levels stay apart, in sentences too."""
+    hidden = {
+        factor.name: {value: f"value {number}" for number, value in enumerate(factor.values, 1) if value is not None}
+        for factor in factors.factors
+        if factor.name != DEVICE and not keeps_value(factor.variable)
+    }
+    by_variable = {factor.variable: hidden[factor.name] for factor in factors.factors if factor.name in hidden}
+
+    def text(told: str) -> str:
+        for name, numbers in hidden.items():
+            for value, number in numbers.items():
+                told = told.replace(f"`{name}={value}`", f"`{name}={number}`")
+        return told
+
+    def shown(variable: str, value: str | None) -> str | None:
+        return None if value is None else by_variable.get(variable, {}).get(value, value)
+
+    return msgspec.structs.replace(
+        factors,
+        sentence=text(factors.sentence),
+        factors=tuple(
+            msgspec.structs.replace(
+                factor,
+                values=tuple(shown(factor.variable, value) for value in factor.values),
+                changing=tuple(shown(factor.variable, value) for value in factor.changing),
+                sentence=text(factor.sentence),
+            )
+            for factor in factors.factors
+        ),
+        levels=tuple(
+            msgspec.structs.replace(
+                level,
+                text=text(level.text),
+                setting={name: shown(name, value) for name, value in level.setting.items()},
+            )
+            for level in factors.levels
+        ),
+    )
 
 
 _PLACES = ("--scheduler", "--workers")
@@ -391,6 +435,9 @@ def _hidden_values(study: Study) -> list[str]:
     for name, value in (changed if isinstance(changed, dict) else {}).items():
         if not keeps_value(name) and isinstance(value, str) and len(value) > 3 and value != "removed":
             found.append(value)
+    for factor in study.factors.factors if study.factors is not None else ():
+        if factor.name != DEVICE and not keeps_value(factor.variable):
+            found += [value for value in factor.values if value is not None and len(value) > 3]
     return sorted(found, key=len, reverse=True)
 
 

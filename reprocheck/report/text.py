@@ -16,6 +16,7 @@ from reprocheck.headline import order_text
 from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, PassesAt, StateDifference, Study
 from reprocheck.report.beginning import beginning
 from reprocheck.report.explanation import explanation
+from reprocheck.report.levels import factor_rows, level_head, level_rows, moved, told
 from reprocheck.report.planned import planned_rows
 
 __all__ = ["console_for", "print_differences", "print_study"]
@@ -25,6 +26,7 @@ MAX_STATES = 6
 MAX_ORDERS = 24
 MAX_NAMES = 6
 WIDTH_WITHOUT_TERMINAL = 150
+MOST = "outputs that differ most"
 COLOURS = {
     "identical": "green",
     "within-tolerance": "green",
@@ -74,6 +76,7 @@ def _study(study: Study, console: Console) -> None:
         _rows(lines, console)
     console.print()
     _facts(study, console)
+    _levels(study, console)
     _groups(study, console)
     outputs = study.outputs
     if study.suite is not None:
@@ -128,6 +131,28 @@ def _facts(study: Study, console: Console) -> None:
     _rows(rows, console)
 
 
+def _levels(study: Study, console: Console) -> None:
+    factors = study.factors
+    if factors is None:
+        return
+    _section("what was varied besides the order", console)
+    _rows(((f"{name} = {values}", text) for name, values, text in factor_rows(factors)), console)
+    console.print()
+    head, rows = level_head(factors), level_rows(factors)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in head:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    hidden = len(factors.levels[0].orders) - (len(head) - 3)
+    more = f"; {hidden} more orders are in the JSON report" if hidden > 0 else ""
+    console.print(Text(f"  equal letters are equal bits, over all levels; {told(factors)}{more}"), soft_wrap=True)
+    for factor in factors.factors:
+        if rows_of := moved(factor):
+            _outputs(rows_of, study.verdict, console, title=f"outputs that {factor.name} changes most")
+
+
 def _groups(study: Study, console: Console) -> None:
     arms = [arm for arm in study.orders if not arm.presence]
     if len(study.groups) < 2 and not any(arm.same_as for arm in arms) and not any(arm.presence for arm in study.orders):
@@ -178,15 +203,17 @@ def _group_text(group: Group, study: Study) -> str:
     return f"differs from {reference}"
 
 
-def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Console) -> None:
+def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Console, *, title: str = MOST) -> None:
     from reprocheck.compare.outputs import rank
 
     differing = [output for output in outputs if output.differs and output.detail is not None]
     differing.sort(key=lambda output: rank(output.detail), reverse=True)  # type: ignore[arg-type]
-    _section(f"outputs that differ most ({len(differing)} of {len(outputs)} differ)", console)
+    _section(f"{title} ({len(differing)} of {len(outputs)} differ)" if title == MOST else title, console)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for title in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at"):
-        table.add_column(title, overflow="fold", no_wrap=title == "output" and console.width >= WIDTH_WITHOUT_TERMINAL)
+    for column in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at"):
+        table.add_column(
+            column, overflow="fold", no_wrap=column == "output" and console.width >= WIDTH_WITHOUT_TERMINAL
+        )
     pair = differing[0].groups if differing else ("", "")
     table.add_column(f"{pair[1]} | {pair[0]} there" if len(pair) == 2 else "values", overflow="fold")
     for output in differing[:MAX_OUTPUTS]:

@@ -10,7 +10,7 @@ from reprocheck.compare.groups import Grouping, group_records, select_outputs
 from reprocheck.compare.noise import permutation_p
 from reprocheck.compare.outputs import compare_groups
 from reprocheck.compare.suite import judge_suite
-from reprocheck.compare.verdict import ALPHA, Judgement, judge
+from reprocheck.compare.verdict import Judgement, judge
 from reprocheck.engine.runner import Runner
 from reprocheck.model import OutputDifference, Record, Struct, Suite, Tolerance, Trial
 from reprocheck.plan.rounds import distinct_orders
@@ -155,7 +155,7 @@ class Bench:
         for order in orders:
             captured, bare = (arms.get((order, capture), []) for capture in (True, False))
             if len(set(captured)) == 1 == len(set(bare)) and captured[0] != bare[0]:
-                if permutation_p([captured, bare]).p_value < ALPHA:
+                if permutation_p([captured, bare]).p_value < self.request.alpha:
                     return "differs"
                 found = "unclear"
         return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reprocheck.compare.looks import ALPHA, EARLY
+from reprocheck.compare.looks import EARLY
 from reprocheck.compare.noise import repeats_needed
 from reprocheck.model import NotRun, Struct
 from reprocheck.plan.coverage import best_first
@@ -26,7 +26,6 @@ from reprocheck.stages.request import Order, Request
 
 __all__ = ["Stop", "fail_fast", "first_two"]
 
-_SPEND = EARLY * ALPHA
 _PAIR = 2
 
 
@@ -82,7 +81,8 @@ def _look(bench: Bench, pair: Sequence[Order], orders: Sequence[Order], *, start
     Nothing is added once the pair is seen to agree, or to vary by itself.
     """
     request = bench.request
-    fresh = repeats_needed(_PAIR, _SPEND)
+    spend = EARLY * request.alpha
+    fresh = repeats_needed(_PAIR, spend)
     stop = start + max(fresh, request.planned if start == 0 else 0)
     if stop - start > max(request.max_repeat, request.planned):
         return None
@@ -91,9 +91,9 @@ def _look(bench: Bench, pair: Sequence[Order], orders: Sequence[Order], *, start
         return None
     bench.more(repeats(pair, done, stop, request.planned, observer=request.observer))
     # An exact test of two orders over their own trials; the view is that of everything that ran.
-    view = bench.view(orders, alpha=_SPEND, repeats=dict.fromkeys(pair, range(start, stop)))
+    view = bench.view(orders, alpha=spend, repeats=dict.fromkeys(pair, range(start, stop)))
     test = view.judgement.permutation
-    return view if view.judgement.settled and test is not None and test.p_value < _SPEND else None
+    return view if view.judgement.settled and test is not None and test.p_value < spend else None
 
 
 def _disagree(view: View) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from reprocheck.model import Coverage, Struct, Target
+from reprocheck.compare.looks import ALPHA
+from reprocheck.model import Coverage, Struct, Target, Varied
 
 __all__ = ["Order", "Request"]
 
@@ -38,6 +39,10 @@ class Request(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     blame: bool = True
     """Find the code behind state that differs and that no event explains (a few import-only trials)."""
+    varied: tuple[Varied, ...] = ()
+    """Settings that are varied too, each over all of its values."""
+    alpha: float = ALPHA
+    """Below this, a p-value convinces. A share of it where several studies answer one question."""
 
     @property
     def planned(self) -> int:

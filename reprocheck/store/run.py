@@ -18,17 +18,17 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self, TypeVar
 
 import msgspec
 
 from reprocheck.errors import StoreError, UsageError
-from reprocheck.model import Record, Struct, Study, Target, Trial
+from reprocheck.model import Record, Setting, Struct, Study, Target, Trial
 from reprocheck.store.objects import ObjectStore
 
-__all__ = ["Run", "RunWriter", "Spec", "in_use", "runs_in", "trial_key"]
+__all__ = ["Run", "RunWriter", "Spec", "at_level", "in_use", "runs_in", "trial_key"]
 
 FORMAT = 1
 PARTIAL = ".partial"
@@ -54,6 +54,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     presence: bool = False
     observer: bool = True
     isolation: str = "fresh"
+    levels: tuple[Setting, ...] = ()
 
 
 class JournalLine(Struct, frozen=True, kw_only=True):
@@ -65,8 +66,10 @@ class JournalLine(Struct, frozen=True, kw_only=True):
 
 
 def trial_key(trial: Trial) -> str:
-    """What makes a trial the same trial: order, arm, settings and repeat number."""
+    """What makes a trial the same trial: order, level, arm, settings and repeat number."""
     parts = [",".join(trial.order) or "-", f"r{trial.repeat}"]
+    if trial.level:
+        parts.append("level " + msgspec.json.encode(trial.level, order="sorted").decode())
     if not trial.capture:
         parts.append("bare")
     if trial.presence:
@@ -79,6 +82,15 @@ def trial_key(trial: Trial) -> str:
     if any(extra.values()):
         parts.append(msgspec.json.encode(extra, order="sorted").decode())
     return "|".join(parts)
+
+
+def at_level(records: Iterable[Record], level: Setting) -> list[Record]:
+    """The records of one level of the varied settings, as if there were no other: what a plain study is made of."""
+    return [
+        msgspec.structs.replace(record, trial=msgspec.structs.replace(record.trial, level={}))
+        for record in records
+        if record.trial.level == level
+    ]
 
 
 @contextlib.contextmanager
@@ -117,9 +129,13 @@ class Run:
             raise StoreError(f"`{self.folder}` has no verdict yet; continue it with `reprocheck run … --resume`")
         return self.read("study.json", Study)
 
-    def records(self) -> list[Record]:
-        """All records in the order in which their trials ended."""
-        return [self.read(line.record, Record) for line in self.journal()]
+    def records(self, level: Setting | None = None) -> list[Record]:
+        """All records in the order in which their trials ended; with a `level`, those of it, as if there were no other.
+
+        A run without varied settings has one level, `{}`.
+        """
+        found = [self.read(line.record, Record) for line in self.journal()]
+        return found if level is None else at_level(found, level)
 
     def journal(self) -> list[JournalLine]:
         """The journal's lines, a cut last one left out."""

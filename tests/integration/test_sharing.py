@@ -15,8 +15,8 @@ import pytest
 
 from reprocheck import check
 from reprocheck.compare.tolerance import tolerance_for
+from reprocheck.crossing import under_tolerance
 from reprocheck.errors import UsageError
-from reprocheck.line import under_tolerance
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.store.run import Run
 from tests.conftest import Lab

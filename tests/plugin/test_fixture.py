@@ -47,6 +47,14 @@ def test_every_kind_of_target_and_what_an_outcome_offers(inner: Inner) -> None:
                 with pytest.raises(DivergenceError, match="^within-tolerance: "):
                     outcome.assert_identical()
 
+            def test_a_varied_setting(reprocheck):
+                vary = {"SOME_SETTING": ["", "1"]}
+                outcome = reprocheck("work.py::same", ["a", "b"], vary=vary, repeat=1, observer=False)
+                outcome.assert_identical()
+                assert outcome.study.factors.sentence == (
+                    "the order doesn't matter under any level; `SOME_SETTING` doesn't change the outputs"
+                )
+
             def test_imported_late(reprocheck):
                 import sys
                 assert not {"numpy", "rich", "click", "a", "b", "work"} & set(sys.modules)
@@ -55,7 +63,7 @@ def test_every_kind_of_target_and_what_an_outcome_offers(inner: Inner) -> None:
 
     result = inner.run()
 
-    result.assert_outcomes(passed=7)
+    result.assert_outcomes(passed=8)
 
 
 def test_the_failure_shows_the_users_line_and_none_of_ours(inner: Inner) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reprocheck.report.evidence import Evidence
+from reprocheck.report.html.levels import levels_view
 from reprocheck.report.html.libraries import libraries_view
 from reprocheck.report.html.loading import loading_view
 from reprocheck.report.html.orders import Letters, orders_view, suite_view
@@ -35,6 +36,7 @@ def study_html(evidence: Evidence) -> str:
             "redacted": evidence.redacted,
             "top": verdict_view(evidence),
             "orders": orders_view(evidence, letters, limits, pictures),
+            "levels": levels_view(study, letters, limits),
             "suite": suite_view(study, limits),
             "start": start_view(evidence, limits),
             "why": why_view(evidence, letters, limits),

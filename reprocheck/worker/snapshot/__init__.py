@@ -28,7 +28,7 @@ LATE = (
 )
 """Read before the workload and after its outputs; they freeze nothing, load no library and start no thread."""
 
-LAST = ("torch_late", "cupy_late", "blas_late", "openmp_late", "fp_threads", "others", "environ_all", "host")
+LAST = ("torch_late", "cupy_late", "blas_late", "openmp_late", "fp_threads", "others", "environ_all", "host", "gpu")
 """Read after the outputs only: they freeze an environment variable, load a library, or start threads."""
 
 

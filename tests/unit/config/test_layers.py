@@ -270,6 +270,7 @@ tables = st.fixed_dictionaries(
         "presence": st.booleans(),
         "env": st.dictionaries(st.sampled_from("ABC"), st.text("xyz")),
         "tolerance": st.dictionaries(st.sampled_from("abc"), st.integers(0, 3)),
+        "vary": st.dictionaries(st.sampled_from("ABC"), st.lists(st.text("xyz"), max_size=2)),
     },
 )
 

@@ -91,6 +91,8 @@ class Engine:
         self.writer = self.engine = self.objects = self
         self.progress = Silent()
         self.mixed = False
+        self.level: dict[str, str | None] = {}
+        self.told: set[str] = set()
         self.known: dict[str, Record] = {}
 
     def done(self, trial: Trial) -> Record | None:

@@ -1,6 +1,6 @@
 """On a CUDA device: digests taken there, cupy and torch in one sequence, and CUPTI's kernel names.
 
-None of this has run where these tests were written, for want of a GPU; elsewhere `standin_cupy` takes cupy's place.
+Elsewhere a stand-in takes cupy's place (`tests/integration/locate`): all but the device itself is tested without it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,6 @@ from reprocheck.store.run import Run
 from reprocheck.worker.trace import digest
 from tests.conftest import Lab
 from tests.integration.locate.planting import Plant, located, marked
-
-pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_device() -> None:
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no CUDA device")
 
 
 @pytest.mark.parametrize("shape", [(), (5, 7), (300, 301), (40_000, 20), (3, 5_000_000)], ids=str)
