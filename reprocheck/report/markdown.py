@@ -50,6 +50,7 @@ def study_markdown(study: Study) -> str:
         for name, text in list(remedy.snippets.items())[:2]:
             lines += _fence(text, "console" if name == "shell" else "")
     lines += _orders(study)
+    lines += [line for note in study.notes for line in (f"Note: {prose(note)}", "")]
     lines += _tests(study)
     lines += _start(study)
     lines += _why(study)
@@ -113,7 +114,7 @@ def _orders(study: Study) -> list[str]:
         (
             code(order_text(arm.order)),
             "=" if arm.same_as is not None else ", ".join(told(letter) for letter in sorted(set(arm.groups))[:6]),
-            "" if arm.same_as is not None else str(arm.trials),
+            "" if arm.same_as is not None else f"{arm.trials}{', forked' if arm.forked else ''}",
             f"loads as {code(order_text(arm.same_as))} does" if arm.same_as is not None else "",
         )
         for arm in arms[:MAX_ORDERS]
