@@ -118,8 +118,8 @@ def _completed(
     if forked:
         told = (
             f"{forked} of {len(keys)} orders were run once, forked from processes that share imports (--isolation "
-            f"shared-prefix); the verdict stands on fresh trials of the other {len(keys) - forked}: of each group, "
-            "in both orders of two subjects where it has both"
+            f"shared-prefix); the verdict stands on fresh trials of the other {len(keys) - forked}, in which each "
+            "group shows, with any two subjects both ways round where it has both"
         )
     else:
         told = "forked trials (--isolation shared-prefix) spared none: to confirm them took fresh ones of every order"
