@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from reprocheck.cli.outputs import FORMATS, split_output, write_outputs
+from reprocheck.config.options import ISOLATIONS
 from reprocheck.errors import UsageError
 from reprocheck.model import Study, Target
 
@@ -22,6 +23,23 @@ __all__ = ["command"]
     "--imports", metavar="A,B,…", help="Subjects, in the order to start from [default: the workload's imports]"
 )
 @click.option("--orders", metavar="all|pairs|triples|balanced|sample:N|FILE", help="Which orders to run")
+@click.option(
+    "--max-orders",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Orders at most; those that add least coverage go first",
+)
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    default=None,
+    help="Begin with two orders; end as soon as a divergence is established, else widen to the rest",
+)
+@click.option(
+    "--reduce",
+    type=click.Choice(["none", "trace"]),
+    help="Run the workload once for orders whose imports load alike, and audit that [default: none]",
+)
 @click.option("--order", multiple=True, metavar="A,B,…", help="Run this order instead (repeatable)")
 @click.option("--repeat", type=int, metavar="N", help="Trials of each order to begin with [default: 3]")
 @click.option(
@@ -54,6 +72,11 @@ __all__ = ["command"]
 @click.option("--outputs", multiple=True, metavar="PATTERN", help="Compare only outputs whose names match (repeatable)")
 @click.option("--presence", is_flag=True, default=None, help="Also import each subject alone, and none")
 @click.option("--no-observer", is_flag=True, help="Capture state in every trial; don't check that capture is harmless")
+@click.option(
+    "--isolation",
+    type=click.Choice(ISOLATIONS),
+    help="shared-prefix: try orders by processes forked where their imports part; fresh ones judge [default: fresh]",
+)
 @click.option("--arg", "argv", multiple=True, metavar="ARG", help="Argument for the workload's sys.argv (repeatable)")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder [default: a new one in .reprocheck/runs]"
@@ -180,7 +203,17 @@ def repeatable(typed: list[str]) -> list[str]:
     return words
 
 
-_FLAGS = {"--presence", "--no-observer", "--no-explain", "--exit-zero", "--bisect-exit", "--resume", "--quiet", "-q"}
+_FLAGS = {
+    "--fail-fast",
+    "--presence",
+    "--no-observer",
+    "--no-explain",
+    "--exit-zero",
+    "--bisect-exit",
+    "--resume",
+    "--quiet",
+    "-q",
+}
 
 
 def command_text(words: list[str]) -> str:

@@ -46,8 +46,8 @@ def open_outputs(path: Path, patterns: Sequence[str] = ()) -> Mapping[str, Sourc
 def _reference(run: Run) -> Record | None:
     """The first repeat of the run's first order, or the nearest to it that finished."""
     orders = run.spec.orders
-    able = [r for r in run.records() if r.ok and r.trial.order in orders and not r.trial.trace and not r.trial.actions]
-    return min(able, key=lambda r: (orders.index(r.trial.order), bool(r.trial.env), r.trial.repeat), default=None)
+    able = [r for r in run.records() if r.ok and r.trial.order in orders and r.trial.judged]
+    return min(able, key=lambda r: (orders.index(r.trial.order), r.trial.repeat), default=None)
 
 
 def _from_record(record: Record | None, folder: Path, path: Path) -> dict[str, Source]:

@@ -52,6 +52,8 @@ def judge_suite(
     rows: Sequence[OutputDifference],
     objects: ObjectStore,
     patterns: Sequence[str] = (),
+    *,
+    alpha: float = ALPHA,
 ) -> SuiteView:
     """Judge every test by itself, and the suite by its worst.
 
@@ -60,6 +62,7 @@ def judge_suite(
         rows: How each output differs between the groups of whole trials, for tolerances.
         objects: Where texts are.
         patterns: The outputs to compare; all, without patterns. Outcomes always count.
+        alpha: What p is held against (see `looks`); 0 where nothing is decided yet.
     """
     tests = {order: [_by_test(record, patterns) for record in records] for order, records in runs.items()}
     names = list(dict.fromkeys(test for trials in tests.values() for trial in trials for test in trial))
@@ -70,7 +73,7 @@ def judge_suite(
     accepted = {row.name for row in rows if row.within}
     judged = {
         name: _judge_test(
-            found, _failed(name, tests, objects), within=_within(name, found, accepted), alpha=ALPHA / (1 + noisy)
+            found, _failed(name, tests, objects), within=_within(name, found, accepted), alpha=alpha / (1 + noisy)
         )
         for name, found in differing.items()
     }
@@ -81,6 +84,7 @@ def judge_suite(
         },
         frozenset(r.failure.signature for records in runs.values() for r in records if r.failure is not None),
         within_tolerance=False,
+        alpha=alpha,
     )
     suite = Suite(
         tests=len([name for name in names if name]),

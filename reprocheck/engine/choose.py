@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reprocheck.config.options import Options
 from reprocheck.engine.base import Engine
+from reprocheck.engine.forks import ForkEngine
 from reprocheck.engine.gate import Gate, gpu_gate
 from reprocheck.engine.local import LocalEngine, default_jobs
 from reprocheck.engine.trial import Job
@@ -34,8 +35,14 @@ def engine_for(
     """
     jobs = options.jobs or default_jobs()
     if options.engine == "local":
-        yield LocalEngine(job, scratch, jobs=jobs, gate=gate or gpu_gate(job.environment, jobs))
+        local = LocalEngine(job, scratch, jobs=jobs, gate=gate or gpu_gate(job.environment, jobs))
+        yield ForkEngine(local) if options.isolation == "shared-prefix" else local
         return
+    if options.isolation != "fresh":
+        raise UsageError(
+            f"--isolation {options.isolation} forks processes on this machine, which --engine {options.engine} "
+            "does not do; leave one of them out"
+        )
     try:
         from reprocheck.engine.dask.engine import dask_engine
     except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import threading
@@ -30,11 +31,11 @@ class LocalEngine:
     def __init__(self, job: Job, scratch: Path, *, jobs: int, gate: Gate | None = None) -> None:
         """`scratch` must be on the store's file system, so that outputs are moved; `gate` is shared with others."""
         self.job = job
-        self._scratch = scratch
-        self._jobs = jobs
-        self._gate = gate
-        self._stop = threading.Event()
-        self._number = 0
+        self.scratch = scratch
+        self.jobs = jobs
+        self.gate = gate
+        self.stop = threading.Event()
+        self._numbers = itertools.count(1)
         compile_worker(job.python)
 
     def run(self, trials: Iterable[Trial], keep: Callable[[RawRecord, Path], Any]) -> Iterator[Any]:
@@ -43,30 +44,35 @@ class LocalEngine:
         `keep` runs in the trial's own thread, before the folder is removed. On any exception, `KeyboardInterrupt`
         included, running trials are killed and waited for before it goes on.
         """
-        self._stop.clear()
-        with ThreadPoolExecutor(self._jobs, thread_name_prefix="trial") as pool:
+        self.stop.clear()
+        with ThreadPoolExecutor(self.jobs, thread_name_prefix="trial") as pool:
             waiting: set[Future[Any]] = set()
             try:
                 for trial in trials:
-                    self._number += 1
-                    waiting.add(pool.submit(self._one, trial, self._number, keep))
+                    waiting.add(pool.submit(self.one, trial, keep))
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     for future in done:
                         yield future.result()
             except BaseException:
-                self._stop.set()
+                self.stop.set()
                 for future in waiting:
                     future.cancel()
                 raise
 
-    def _one(self, trial: Trial, number: int, keep: Callable[[RawRecord, Path], Any]) -> Any:
-        if self._stop.is_set():
-            raise HarnessError("interrupted")
+    def new_folder(self) -> Path:
+        """An empty folder for one trial."""
         # With our own number in it: a worker of a parent that was killed may still be writing to its folder.
-        folder = self._scratch / f"{os.getpid()}-{number:06d}"
+        folder = self.scratch / f"{os.getpid()}-{next(self._numbers):06d}"
         folder.mkdir(parents=True)
+        return folder
+
+    def one(self, trial: Trial, keep: Callable[[RawRecord, Path], Any]) -> Any:
+        """Run one trial to its end, in this thread. Raises `HarnessError` when `stop` is set meanwhile."""
+        if self.stop.is_set():
+            raise HarnessError("interrupted")
+        folder = self.new_folder()
         try:
-            return keep(run_trial(self.job, trial, folder, stop=self._stop, gate=self._gate), folder)
+            return keep(run_trial(self.job, trial, folder, stop=self.stop, gate=self.gate), folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -18,11 +18,11 @@ from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.gate import Gate
 from reprocheck.engine.machine import this_machine
 from reprocheck.engine.phases import RawRecord, finish
-from reprocheck.engine.process import Stop, run_process
+from reprocheck.engine.process import Exit, Stop, run_process
 from reprocheck.errors import HarnessError
 from reprocheck.model import Struct, Target, Trial
 
-__all__ = ["WORKER", "Job", "compile_worker", "run_trial"]
+__all__ = ["WORKER", "Job", "compile_worker", "record_of", "run_trial", "trial_spec"]
 
 WORKER = Path(__file__).resolve().parent.parent / "worker"
 
@@ -54,7 +54,7 @@ def run_trial(job: Job, trial: Trial, folder: Path, *, stop: Stop, gate: Gate | 
     """
     job_file = folder / "job"
     # Version 2 is the newest marshal format that every supported interpreter reads.
-    job_file.write_bytes(marshal.dumps(_spec(job, trial, folder), 2))
+    job_file.write_bytes(marshal.dumps(trial_spec(job, trial, folder), 2))
     changes: Mapping[str, str | None] = {**job.env, **trial.env}
     environment = trial_environment(job.environment, changes)
     with gate.passing(stop) if gate else contextlib.nullcontext():
@@ -67,14 +67,21 @@ def run_trial(job: Job, trial: Trial, folder: Path, *, stop: Stop, gate: Gate | 
         )
     if end.interrupted:
         raise HarnessError("interrupted")
+    return record_of(job, trial, folder, end)
+
+
+def record_of(job: Job, trial: Trial, folder: Path, end: Exit) -> RawRecord:
+    """The record of a trial whose process ended as `end` says, with the machine it ran on."""
     raw = finish(trial, folder, end)
     facts = raw.record.python
     python = " ".join(facts[key] for key in ("implementation", "version") if key in facts)
+    environment = trial_environment(job.environment, {**job.env, **trial.env})
     machine = this_machine(environment.variables, python)
     return msgspec.structs.replace(raw, record=msgspec.structs.replace(raw.record, machine=machine))
 
 
-def _spec(job: Job, trial: Trial, folder: Path) -> dict[str, Any]:
+def trial_spec(job: Job, trial: Trial, folder: Path) -> dict[str, Any]:
+    """What the worker is told."""
     target = job.target
     script = target.path if target.kind != "pytest" else None
     return {
@@ -90,6 +97,7 @@ def _spec(job: Job, trial: Trial, folder: Path) -> dict[str, Any]:
         "actions": [dict(action) for action in trial.actions],
         "trace": dict(trial.trace) if trial.trace else None,
         "blame": dict(trial.blame) if trial.blame else None,
+        "imports_only": trial.imports_only,
     }
 
 

@@ -84,7 +84,7 @@ def explain(study: Study, context: Context) -> Study:
 
 def _judged(record: Record) -> bool:
     trial = record.trial
-    return not trial.env and not trial.actions and trial.trace is None and trial.blame is None
+    return trial.judged or msgspec.structs.replace(trial, presence=False).judged
 
 
 class _Inquiry:
@@ -244,6 +244,7 @@ class _Inquiry:
             if record.trial.order == order
             and record.trial.presence is presence
             and record.trial.capture
+            and not record.trial.forked
             and self._labelled(record, label)
         ]
         repeat = 0

@@ -33,6 +33,7 @@ from reprocheck.model.outcome import (
     StateDifference,
     Suite,
 )
+from reprocheck.model.plan import Audit, Coverage, Covered, NotRun, Reduction, Share
 from reprocheck.model.study import Study
 from reprocheck.model.trial import (
     Event,
@@ -49,9 +50,12 @@ from reprocheck.model.trial import (
 
 __all__ = [
     "Arm",
+    "Audit",
     "Cause",
     "Change",
     "Consequence",
+    "Coverage",
+    "Covered",
     "Difference",
     "DifferingTest",
     "Event",
@@ -62,6 +66,7 @@ __all__ = [
     "Machine",
     "Noise",
     "NotCompared",
+    "NotRun",
     "OperatorOrigin",
     "OperatorOutput",
     "Origin",
@@ -69,9 +74,11 @@ __all__ = [
     "OutputDifference",
     "PassesAt",
     "Record",
+    "Reduction",
     "Remedy",
     "Reproducer",
     "Rule",
+    "Share",
     "Snapshot",
     "Spent",
     "StateDifference",

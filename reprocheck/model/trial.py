@@ -104,7 +104,7 @@ class Stream(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One run of the workload in one fresh interpreter."""
+    """One run of the workload, in a fresh interpreter unless it is `forked`."""
 
     order: tuple[str, ...]
     repeat: int
@@ -120,6 +120,24 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Trace request, for the passes that locate (never part of a verdict)."""
     blame: dict[str, Any] | None = None
     """`{"keys": […], "modules": […]}`: find who changes these state keys during the imports; no workload is run."""
+    forked: bool = False
+    """True for a trial that may be forked from a process which imported what its order shares with others. Such trials
+    say which orders to look at; no verdict stands on them."""
+    imports_only: bool = False
+    """True for a probe: the subjects are imported and their load trace captured; no workload is run."""
+
+    @property
+    def judged(self) -> bool:
+        """True for a trial that a verdict may stand on: the whole workload as it is, nothing done to it."""
+        return (
+            not self.env
+            and not self.actions
+            and self.trace is None
+            and self.blame is None
+            and not self.presence
+            and not self.forked
+            and not self.imports_only
+        )
 
 
 class Machine(Struct, frozen=True, kw_only=True):
@@ -173,3 +191,7 @@ class Record(Struct, frozen=True, kw_only=True):
     stderr: Stream = Stream(text="", nbytes=0)
     trace: str | None = None
     """Digest of the stored trace, if one was asked for."""
+    isolation: Literal["fresh", "forked"] = "fresh"
+    """Whether it had an interpreter of its own from the start, or was forked after a part of its imports."""
+    not_forked: str | None = None
+    """Why a trial that was to be forked got a fresh interpreter."""

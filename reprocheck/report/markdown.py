@@ -10,6 +10,7 @@ from reprocheck.compare.outputs import rank
 from reprocheck.headline import order_text, outcomes_text
 from reprocheck.model import Difference, Study
 from reprocheck.report.plain import clip, one_line, visible
+from reprocheck.report.planned import planned_rows
 from reprocheck.report.text import change_text, passing, value_text
 
 __all__ = ["code", "prose", "studies_markdown", "study_markdown"]
@@ -50,6 +51,7 @@ def study_markdown(study: Study) -> str:
         for name, text in list(remedy.snippets.items())[:2]:
             lines += _fence(text, "console" if name == "shell" else "")
     lines += _orders(study)
+    lines += [line for name, text in planned_rows(study) for line in (f"**{name.capitalize()}:** {prose(text)}", "")]
     lines += _tests(study)
     lines += _start(study)
     lines += _why(study)

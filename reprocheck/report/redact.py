@@ -67,7 +67,7 @@ _PLAIN_KINDS = ("fp", "torch", "numpy", "cupy", "openmp", "blas", "process", "cu
 _STRUCTURE = frozenset(
     {
         *("schema", "verdict", "kind", "status", "method", "observer", "dtype", "other_dtype", "severity", "why"),
-        *("group", "groups", "id", "digest", "trace", "record", "reprocheck_version", "started"),
+        *("group", "groups", "id", "digest", "trace", "record", "reprocheck_version", "started", "isolation"),
     }
 )
 

@@ -16,6 +16,7 @@ from reprocheck.headline import order_text
 from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, PassesAt, StateDifference, Study
 from reprocheck.report.beginning import beginning
 from reprocheck.report.explanation import explanation
+from reprocheck.report.planned import planned_rows
 
 __all__ = ["console_for", "print_differences", "print_study"]
 
@@ -114,6 +115,7 @@ def _facts(study: Study, console: Console) -> None:
         ("workload", study.workload),
         ("subjects", f"{', '.join(study.subjects)}  (from {study.subjects_from})"),
         ("orders", study.plan),
+        *planned_rows(study),
         ("python", f"{environment.get('python', '')}"),
     ]
     if pinned:
@@ -161,7 +163,7 @@ def _arm_cells(arm: Arm, study: Study) -> tuple[Text, ...]:
         )
     details += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
     details += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
-    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}"
+    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}{', forked' if arm.forked else ''}"
     return Text(letter, style="bold"), name, Text(runs, style="dim"), Text("; ".join(details))
 
 
