@@ -63,7 +63,8 @@ def connected(
 def workers_of(client: Client) -> tuple[WorkerInfo, ...]:
     """The Dask workers there are now, by address."""
     try:
-        found = client.scheduler_info(n_workers=-1)["workers"]
+        # Not `scheduler_info()`: the copy it answers from is now and then replaced by one without workers.
+        found = client.sync(client.scheduler.identity)["workers"]
     except Exception as error:
         raise HarnessError(
             f"the Dask scheduler does not answer any more ({_told(error)}); what is done is kept: --resume"

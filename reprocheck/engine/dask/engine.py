@@ -43,6 +43,8 @@ RETURN_S = 15.0
 """How long a machine may be away (its Dask worker restarts) before its trials go to another one."""
 ATTEMPTS = 4
 """How often a trial may be started before losing its Dask worker is an error."""
+AHEAD = 2
+"""Trials sent for each that can run: a Dask worker that ends one begins the next without asking."""
 KILL_S = 10.0
 """How long to wait, when interrupted, until the far trials are killed."""
 
@@ -154,10 +156,11 @@ class DaskEngine:
     ) -> list[tuple[Trial, int]]:
         """Send what there is room for; returns the rest."""
         rest: list[tuple[Trial, int]] = []
-        room = {place.machine: place.capacity for place in self._fleet.places}
+        room = {place.machine: AHEAD * place.capacity for place in self._fleet.places}
+        bound = self._options.jobs if self._options.scheduler else None
+        total = (bound or sum(room.values())) - len(flying)
         for flight in flying.values():
             room[flight.place.machine] = room.get(flight.place.machine, 0) - 1
-        total = (self._options.jobs or sum(place.capacity for place in self._fleet.places)) - len(flying)
         for index, (trial, attempt) in enumerate(waiting):
             if total < 1:
                 return rest + waiting[index:]

@@ -188,3 +188,17 @@ def test_a_scheduler_that_is_not_there(lab: Lab, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("reprocheck.engine.dask.cluster.CONNECT_SECONDS", 1)
     with pytest.raises(HarnessError, match=r"no Dask scheduler answers at `tcp://127.0.0.1:9`"):
         lab.check(engine="dask", scheduler="tcp://127.0.0.1:9")
+
+
+def test_dasks_own_refresh_never_empties_the_list_of_workers(cluster: Cluster) -> None:
+    """Its client keeps a copy of what the scheduler says, from time to time one without workers."""
+    import dask
+
+    from reprocheck.engine.dask.cluster import workers_of
+
+    cluster.await_workers(1)
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        distributed.Client(scheduler_file=cluster.scheduler, set_as_default=False) as client,
+    ):
+        assert {len(workers_of(client)) for _ in range(500)} == {1}
