@@ -126,7 +126,7 @@ def bench_digest(device: str) -> dict[str, Any]:
     }
     share = rates["digest"] / rates["copy"]
     return {
-        "told": f"digests at {rates['digest']:.0f} GB/s, {share:.0%} of the memory's bandwidth in a copy",
+        "told": f"digests at {rates['digest']:.3g} GB/s, {share:.0%} of the memory's bandwidth in a copy",
         "device": device,
         "mib": nbytes >> 20,
         "gb_per_s": {name: round(value, 2) for name, value in rates.items()},

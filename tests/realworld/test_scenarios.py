@@ -42,9 +42,13 @@ def run(name: str, needs: Callable[..., None], tmp_path: Path, **options: Any) -
 
 
 def said_no(study: Study) -> str | None:
-    """What a scenario said that cannot run here (no toolkit, a CPU build): it ends every trial with a sentence."""
+    """What a scenario said that cannot run here (no toolkit or compiler, a CPU build): it ends every trial with it."""
     failure = study.groups[0].failure
-    if study.verdict != "fails-everywhere" or failure is None or failure.kind != "exit":
+    if study.verdict != "fails-everywhere" or failure is None:
+        return None
+    if (failure.subject or "").startswith("native.") and failure.exception == "RuntimeError":
+        return failure.message
+    if failure.kind != "exit":
         return None
     printed = {record.stderr.text.strip().rpartition("\n")[2] for record in Run(Path(study.run_dir)).records()}
     return printed.pop() if len(printed) == 1 else None
