@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -12,6 +12,7 @@ from reprocheck.errors import UsageError
 from reprocheck.explain.asking import Asker
 from reprocheck.explain.causes import Findings, Question, find_causes
 from reprocheck.explain.interventions import Pair
+from reprocheck.explain.interventions.base import SIDES
 from reprocheck.explain.labels import Labels
 from reprocheck.explain.looking import look_closer, unknown_cause
 from reprocheck.explain.noisy import find_noise
@@ -172,7 +173,7 @@ class _Inquiry:
         findings = find_causes(question, self.asker)
         try:
             if not findings.causes and findings.complete:
-                closer = look_closer(question, self.asker)
+                closer = self._once_more(question) or look_closer(question, self.asker)
                 if closer is not None:
                     found = find_causes(closer, self.asker)
                     found.tried[:0] = findings.tried
@@ -215,6 +216,22 @@ class _Inquiry:
             differences=self._with_events(differences(*records), {"good": good_label, "bad": bad_label}),
         )
 
+    def _once_more(self, question: Question) -> Question | None:
+        """The question with differences that only fresh runs show; None where there are no new ones.
+
+        The first runs of a study may be unlike all later ones: they compile, download, fill caches.
+        """
+        known = {item.key for item in question.differences}
+        sides = [(question.pair.trial(side).order, question.label(side)) for side in SIDES]
+        fresh = 1 + max(record.trial.repeat for record in self.judged if record.trial.repeat < VERIFYING)
+        records = [self._records(order, label, first=fresh) for order, label in sides]
+        found = differences(*records)
+        if all(item.key in known for item in found):
+            return None
+        labels = {"good": question.good, "bad": question.bad}
+        good, bad = (Views(found[0]) for found in records)
+        return replace(question, pair=Pair(good=good, bad=bad), differences=self._with_events(found, labels))
+
     def _with_events(self, found: Sequence[StateDifference], labels: Mapping[str, str]) -> tuple[StateDifference, ...]:
         """The differences with the events that are known from the study's own."""
         known = {
@@ -235,8 +252,8 @@ class _Inquiry:
             for item in found
         )
 
-    def _records(self, order: Order, label: str) -> Sequence[Record]:
-        """Captured records of an order with its label, run where there are too few."""
+    def _records(self, order: Order, label: str, *, first: int | None = None) -> Sequence[Record]:
+        """Captured records of an order with its label, run where there are too few; fresh ones from repeat `first` on."""
         presence = len(order) < len(self.study.subjects)
         found = [
             record
@@ -244,9 +261,10 @@ class _Inquiry:
             if record.trial.order == order
             and record.trial.presence is presence
             and record.trial.capture
+            and first is None
             and self._labelled(record, label)
         ]
-        repeat = 0
+        repeat = first or 0
         while len(found) < RECORDS_OF_A_SIDE:
             trial = Trial(order=order, repeat=repeat, presence=presence)
             record = self.asker.records([trial])[0]

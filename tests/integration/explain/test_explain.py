@@ -193,6 +193,26 @@ def test_unseen_state_is_narrowed_to_two_modules(lab: Lab) -> None:
     assert cause.event.file == str(lab.folder / "b" / "two.py")
 
 
+def test_a_first_run_unlike_all_later_ones_hides_no_cause(lab: Lab) -> None:
+    """As with something that is compiled when it is first needed."""
+    lab.write(
+        a="""
+            import os
+            from pathlib import Path
+            built = Path(__file__).with_name("built")
+            os.environ["MKL_BUILD"] = "known" if built.exists() else "new"
+            built.touch()
+        """,
+        b="import os\ncount = float('MKL_BUILD' in os.environ)",
+        work=RETURNS,
+    )
+
+    study = explained(lab, jobs=1)
+
+    (cause,) = study.causes
+    assert (cause.key, cause.status) == ("environ.python.MKL_BUILD", "confirmed")
+
+
 def test_what_works_in_one_direction_only_is_correlated(lab: Lab) -> None:
     lab.write(
         a="import math\ndef mine(numbers): return 7.0\nmath.fsum = mine",
