@@ -1,7 +1,7 @@
 """How many questions a culprit search may need at most, and which next question keeps it within that.
 
 A search step looks for one of a row of answers ("the set ends with candidate 3", "…with 4", …, "there is none"), by
-questions that split the row. Each answer leaves work to do, whose worst case is known by recursion; a row with the worst
+questions that split the row. Each answer leaves work to do, whose worst case is known by recursion; a row with worst
 cases v₁, v₂, … can be told apart within t questions if blocks of 2^v₁, 2^v₂, … fit one after the other, aligned, into
 2^t: an alphabetic code (Knuth, The Art of Computer Programming 3, 6.2.2; Kraft's inequality). So a likely answer may be
 asked for first exactly as long as the rest still fits.

@@ -253,7 +253,7 @@ class _Inquiry:
         )
 
     def _records(self, order: Order, label: str, *, first: int | None = None) -> Sequence[Record]:
-        """Captured records of an order with its label, run where there are too few; fresh ones from repeat `first` on."""
+        """Captured records of an order with its label, run where there are too few; fresh ones from `first` on."""
         presence = len(order) < len(self.study.subjects)
         found = [
             record

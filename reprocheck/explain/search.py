@@ -144,8 +144,8 @@ class _Search(Generic[T]):
                 return False
             if not self.asked.flips(self.pool):
                 return False
-            # Labels told of nothing more, and there is.
-            self.cleared = self.proved
+            # Labels told of nothing more, or an answer did that another one contradicts, and there is.
+            self.cleared, self.proved = self.proved if self.cleared > self.proved else 0, 0
             return True
         before = self.members
         members = self._complete(last)
