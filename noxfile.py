@@ -106,6 +106,18 @@ def realworld(session: nox.Session) -> None:
 
 
 @nox.session
+def scenarios(session: nox.Session) -> None:
+    """Every scenario on the CPU, against its own metadata's verdict; what can't be had is skipped with the reason."""
+    install(session, "test", "demo", "scenarios")
+    # Without their dependencies: torchvision asks for a torch of its own. A package that is missing costs its scenario.
+    bare = nox.project.dependency_groups(PYPROJECT, "scenarios-bare")
+    for requirement in bare:
+        session.install("--no-deps", requirement, success_codes=[0, 1])
+    arguments = session.posargs or ["-rs", "tests/realworld/test_scenarios.py"]
+    session.run("pytest", "-m", "realworld", *arguments, env={"REPROCHECK_DEVICE": "cpu", **TEMPORARY})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Ruff, and the direction of imports."""
     install(session, "lint")
