@@ -16,6 +16,7 @@ from reprocheck.explain.interventions.base import SIDES
 from reprocheck.explain.labels import Labels
 from reprocheck.explain.looking import look_closer, unknown_cause
 from reprocheck.explain.noisy import find_noise
+from reprocheck.explain.operator_call import operator_call
 from reprocheck.explain.ordering import Ordering, find_presence, find_rule
 from reprocheck.explain.remedy import LEAST_REPEATS, LEAST_TRIALS, Proposal, find_remedy, joined, proposals
 from reprocheck.explain.reproducer import make_reproducer
@@ -151,7 +152,8 @@ class _Inquiry:
         note("explaining: writing a reproducer, and running it")
         context = ordering.rule.context if ordering.rule is not None else ()
         runner = self.context.runner
-        made = make_reproducer(study, ordering.swaps[0], context, runner.engine.job, runner.writer.folder, change)
+        call = operator_call(study, self.context.records, runner.writer.objects)
+        made = make_reproducer(study, ordering.swaps[0], context, runner.engine.job, runner.writer.folder, change, call)
         return msgspec.structs.replace(study, reproducer=made)
 
     def noise(self) -> Study:
