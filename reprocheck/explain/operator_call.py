@@ -132,7 +132,7 @@ def expression(item: Operator) -> tuple[tuple[str, ...], str] | None:
 
 
 def _torch(item: Operator, names: Sequence[str]) -> str | None:
-    """`torch.ops.aten.sum.dim_IntList(a[0], [1], False)`: `_` in the record stands for a tensor, at the end for none."""
+    """`torch.ops.aten.sum.dim_IntList(a[0], [1], False)`: `_` in a record is a tensor, and left out at its end."""
     name, _, overload = item.name.removeprefix("aten::").partition(".")
     left = list(names)
     if item.name.partition(".")[0] in _LISTS:

@@ -61,4 +61,4 @@ def test_where_to_import_it_from() -> None:
     assert modules("aten::exp") == ("torch",)
     assert modules("numpy.linalg.inv") == ("numpy",)
     assert modules("numpy.ndarray.sum") == ("numpy",)
-        assert modules("toolbox.fast.exp") == ("toolbox.fast",)
+    assert modules("toolbox.fast.exp") == ("toolbox.fast",)
