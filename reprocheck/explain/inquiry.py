@@ -18,7 +18,16 @@ from reprocheck.explain.looking import look_closer, unknown_cause
 from reprocheck.explain.noisy import find_noise
 from reprocheck.explain.operator_call import operator_call
 from reprocheck.explain.ordering import Ordering, find_presence, find_rule
-from reprocheck.explain.remedy import LEAST_REPEATS, LEAST_TRIALS, Proposal, find_remedy, joined, proposals
+from reprocheck.explain.releases import other_releases
+from reprocheck.explain.remedy import (
+    LEAST_REPEATS,
+    LEAST_TRIALS,
+    Proposal,
+    find_absence,
+    find_remedy,
+    joined,
+    proposals,
+)
 from reprocheck.explain.reproducer import make_reproducer
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order, Swap
@@ -137,12 +146,15 @@ class _Inquiry:
             note(f"explaining: why `{','.join(question.pair.bad.record.trial.order) or 'nothing'}` differs")
             answers.append((question, self._answer(question)))
         self.asker.reserve = 0
-        remedy, change = (None, None) if presence else self._remedy(ordering, answers, orders)
+        remedy, change = self._absence(ordering) if presence else self._remedy(ordering, answers, orders)
         complete = all(findings.complete for _, findings in answers) and not self.asker.refused
+        causes = _merged([cause for _, findings in answers for cause in findings.causes])
+        if remedy is not None:
+            remedy = msgspec.structs.replace(remedy, untried=other_releases(self.study, causes))
         study = msgspec.structs.replace(
             self.study,
             rule=ordering.rule,
-            causes=_merged([cause for _, findings in answers for cause in findings.causes]),
+            causes=causes,
             consequences=_unique([item for _, findings in answers for item in findings.consequences]),
             remedy=remedy,
             budget=Spent(trials=self.asker.spent, limit=self.asker.limit, complete=complete),
@@ -199,6 +211,14 @@ class _Inquiry:
         self.context.runner.progress.note("explaining: trying a remedy over all orders")
         remedy = find_remedy(orders, list(proposed.values()), self.asker)
         return remedy, proposed.get(remedy.text) if remedy is not None else None
+
+    def _absence(self, ordering: Ordering) -> tuple[Remedy | None, None]:
+        """The remedy where the mere import of some subjects changes the result: to do without them."""
+        if ordering.rule is None or not ordering.rule.context:
+            return None, None
+        self.context.runner.progress.note("explaining: trying a remedy over all orders")
+        orders = [arm.order for arm in self.study.orders if not arm.presence and arm.same_as is None]
+        return find_absence(orders, ordering.rule.context, self.asker), None
 
     def _rule(self) -> Ordering:
         orders = {arm.order for arm in self.study.orders if not arm.presence}

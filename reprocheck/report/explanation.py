@@ -88,7 +88,9 @@ def _value(value: object) -> str:
 
 def _remedy(remedy: Remedy) -> Iterator[tuple[str, str]]:
     if not remedy.agrees:
-        yield "remedy", f"none found; tried: {'; '.join(remedy.failed)}"
+        yield "remedy", f"none found; tried: {'; '.join(remedy.failed)}" if remedy.failed else remedy.text
+        for text in remedy.untried:
+            yield "or", text
         return
     group = f", in group {remedy.group}" if remedy.group else ", in a group of their own"
     text = f"{remedy.text}; tried: all {remedy.orders} orders agree{group} ({remedy.tried_trials} trials)"
@@ -98,6 +100,8 @@ def _remedy(remedy: Remedy) -> Iterator[tuple[str, str]]:
     yield "remedy", text
     for place, lines in list(remedy.snippets.items())[:2]:
         yield f"in {place}" if place == "shell" else place, lines
+    for text in remedy.untried:
+        yield "or", text
 
 
 def _run(study: Study) -> str:
