@@ -82,7 +82,9 @@ def saved(tree: Prefix) -> int:
 def may_start(child: Prefix, *, live: int, root: Prefix, jobs: int) -> bool:
     """Whether a process for `child` may be forked while `live` ones of the tree are alive.
 
-    Never more than `jobs` and the tree's height together. A process that will be forked in its turn is started only
-    when what is below it fits in, too: what was started last can always be carried through, so nothing waits for ever.
+    Never more than a path from the root for each of the `jobs`: with fewer, jobs wait for each other's processes to end
+    (with one path and `jobs` trials, two cores are hardly faster than one). A process that will be forked in its turn
+    is started only when what is below it fits in, too: what was started last can always be carried through, so nothing
+    waits for ever.
     """
-    return live + 1 + child.height <= jobs + root.height
+    return live + 1 + child.height <= jobs * (root.height + 1)

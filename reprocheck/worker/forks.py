@@ -79,7 +79,7 @@ def why_not():
         if target.startswith(_DEVICES):
             return "the driver of a GPU was started (%s is open)" % target
     threads = _threads()
-    if len(threads) < 2:
+    if not threads:
         return None
     threading = sys.modules.get("threading")
     if threading is None or threading.active_count() < 2:
@@ -91,19 +91,21 @@ def why_not():
         except SystemError:
             pass  # from Python 3.12 on it warns where threads are left, and warnings may be errors here
         threads = _threads()
-    if len(threads) < 2:
+    if not threads:
         return None
     names = sorted(threads)
     if threading is not None and threading.active_count() > 1:
         names = sorted(one.name for one in threading.enumerate() if one is not threading.main_thread())
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-    return "threads were started that a fork would lose (%d: %s)" % (len(threads) - 1, shown)
+    return "threads were started that a fork would lose (%d: %s)" % (len(names), shown)
 
 
 def _threads():
-    """The names of this process's threads, as the kernel has them."""
+    """The names of this process's threads but the main one, as the kernel has them."""
     found = []
     for task in posix.listdir("/proc/self/task"):
+        if int(task) == posix.getpid():
+            continue
         try:
             fd = posix.open("/proc/self/task/" + task + "/comm", posix.O_RDONLY | posix.O_CLOEXEC)
             found.append(posix.read(fd, 64).decode("utf-8", "replace").strip())
