@@ -100,9 +100,15 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def realworld(session: nox.Session) -> None:
-    """Real packages at pinned versions, the demo and the README's commands included."""
-    install(session, "test", "demo", "realworld")
-    session.run("pytest", "-m", "realworld", *(session.posargs or ["tests/realworld"]), env=TEMPORARY)
+    """Real packages at pinned versions: where their differences start, why, and since when; a package's own suite."""
+    install(session, "test", "demo", "scenarios")
+    session.install("--no-deps", *nox.project.dependency_groups(PYPROJECT, "scenarios-bare"))
+    # Those two have sessions of their own.
+    elsewhere = [f"--ignore=tests/realworld/test_{name}.py" for name in ("scenarios", "cublas")]
+    # ultralytics writes its settings when it is first imported.
+    environment = {"REPROCHECK_ALL_PACKAGES": "1", "YOLO_CONFIG_DIR": session.create_tmp(), **TEMPORARY}
+    arguments = session.posargs or [*elsewhere, "tests/realworld"]
+    session.run("pytest", "-m", "realworld", *arguments, env=environment)
 
 
 @nox.session

@@ -13,19 +13,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from reprocheck.compare.tolerance import tolerance_for
-from reprocheck.config import Resolved, layers_for, merge, script_block
+from reprocheck.config import Options, Resolved, layers_for, merge, script_block
 from reprocheck.crossing import run_crossed
+from reprocheck.engine.abilities import CORES, not_shown
+from reprocheck.engine.choose import engine_for
 from reprocheck.engine.environment import trial_environment, user_environment
-from reprocheck.engine.gate import Gate, gpu_locks, visible_gpus
-from reprocheck.engine.local import Job, LocalEngine, default_jobs
+from reprocheck.engine.gate import Gate, visible_gpus
+from reprocheck.engine.local import LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
+from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError, StoreError, UsageError
+from reprocheck.headline import coverage_text
 from reprocheck.line import Request
 from reprocheck.model import Study, Target, Tolerance
 from reprocheck.plan.orders import OrderPlan, orders_for
 from reprocheck.plan.subjects import SubjectsFound, find_subjects
 from reprocheck.plan.target import parse_target
 from reprocheck.plan.varied import levels_of, varied_settings
+from reprocheck.sharing import run_sharing
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
 
@@ -79,8 +84,9 @@ def check(
         trace: What to trace, to say where a divergence starts: `auto` (lines and operators after a divergence; the
             default where it is explained), `lines`, `ops`, `kernels` (all of it, and which kernels ran) or `none`.
         trace_export: A folder for the traces as text, one operator and one executed line a line.
-        **options: As in `[tool.reprocheck]`: orders, repeat, max_repeat, jobs, timeout, python, env, seed, outputs,
-            tolerance, rtol, atol, ulp, presence, observer, vary.
+        **options: As in `[tool.reprocheck]`: orders, max_orders, fail_fast, reduce, repeat, max_repeat, jobs,
+            timeout, python, env, seed, outputs, tolerance, rtol, atol, ulp, presence, observer, vary, isolation,
+            engine, scheduler, workers, machines, shared, gpus.
 
     Raises:
         UsageError: The question can't be asked; nothing that was measured is lost.
@@ -93,6 +99,7 @@ def check(
     path = Path(place.path) if place.path else None
     resolved = merge(layers_for(path, cwd=here, environ=base, command=options))
     settings = resolved.options
+    _refuse_unfit(resolved)
     if not isinstance(target, Target):
         place = parse_target(target, here, function=settings.workload)
     subjects, source = _subjects(place, resolved, base, here, sys_path)
@@ -103,6 +110,7 @@ def check(
         seed=settings.seed,
         explicit=order,
         varies_otherwise=settings.presence or bool(varied),
+        most=settings.max_orders,
     )
     python = resolve_python(settings.python, base)
     job = Job(
@@ -132,6 +140,7 @@ def check(
         timeout=settings.timeout,
         presence=settings.presence,
         observer=settings.observer,
+        isolation=settings.isolation,
         levels=levels_of(varied),
     )
     request = Request(
@@ -140,31 +149,37 @@ def check(
         subjects_from=source,
         orders=plan.orders,
         plan=_plan_text(plan) + (f"; crossed with {len(spec.levels)} levels" if varied else ""),
+        stated=plan.stated,
+        fail_fast=settings.fail_fast,
+        reduce="trace" if settings.reduce == "trace" else "none",
         repeat=settings.repeat,
         max_repeat=settings.max_repeat,
         presence=settings.presence,
         observer=settings.observer,
         outputs=settings.outputs,
         dependencies=_dependencies(path),
-        environment=_environment_facts(job),
+        environment=_environment_facts(job, settings),
         command=tuple(command),
         version=_version(),
-        notes=_notes(),
+        notes=_notes(settings),
         blame=explain,
         varied=varied,
     )
     folder = _folder(out, resume=resume, here=here, target=place)
     exported = _export_folder(trace_export, here)
+    told = progress or Silent()
     with RunWriter(folder, spec, resume=resume) as writer:
-        jobs = settings.jobs or default_jobs()
-        engine = LocalEngine(job, writer.scratch, jobs=jobs, gate=gate or _gpu_gate(base, jobs))
-        runner = Runner(writer, engine, progress or Silent())
-        study = run_crossed(request, runner, tolerance_for(settings.tolerance))
-        study = msgspec.structs.replace(study, selected=settings.outputs, tolerance=settings.tolerance)
-        runner = runner.at(study.level)
-        study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
-        if explain:
-            study = _explained(study, runner, budget)
+        with engine_for(job, writer.scratch, settings, gate=gate, done=writer.records(), note=told.note) as engine:
+            runner = Runner(writer, engine, told, mixed=settings.machines == "any")
+            line = run_sharing if settings.isolation == "shared-prefix" else run_crossed
+            study = line(request, runner, tolerance_for(settings.tolerance))
+            study = msgspec.structs.replace(
+                study, selected=settings.outputs, tolerance=settings.tolerance, isolation=settings.isolation
+            )
+            runner = runner.at(study.level)
+            study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
+            if explain:
+                study = _explained(study, runner, budget)
         writer.finish(study)
     return study
 
@@ -242,20 +257,16 @@ def _located(study: Study, runner: Runner, trace: str, export: Path | None) -> S
 def _context(study: Study, runner: Runner, *, budget: int | None = None, stored: bool = False) -> Context:
     from reprocheck.explain.inquiry import Context
 
+    # Forked trials count for orders that have no others; where they were dropped, for none.
+    records, forked = Run(runner.writer.folder).records(study.level), {arm.order for arm in study.orders if arm.forked}
     return Context(
         runner=runner,
-        records=tuple(Run(runner.writer.folder).records(study.level)),
+        records=tuple(record for record in records if not record.trial.forked or record.trial.order in forked),
         tolerance_for=tolerance_for(study.tolerance),
         outputs=study.selected,
         budget=budget,
         stored=stored,
     )
-
-
-def _gpu_gate(base: Mapping[str, str], jobs: int) -> Gate | None:
-    """Where there is a GPU, one trial on it at a time, over all runs on this machine; elsewhere no gate."""
-    locks = gpu_locks(base)
-    return Gate(jobs, exclusive=locks) if locks else None
 
 
 def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool = False) -> Study:
@@ -269,11 +280,11 @@ def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool
         return msgspec.structs.replace(study, notes=(*study.notes, f"explaining ended early: {error}"))
 
 
-def _notes() -> tuple[str, ...]:
-    """What this machine cannot show."""
-    if len(os.sched_getaffinity(0)) == 1:
-        return ("one core: differences that come from the number of threads cannot show here",)
-    return ()
+def _notes(settings: Options) -> tuple[str, ...]:
+    """What this machine cannot show, if trials run on it."""
+    if settings.scheduler is not None:
+        return ()
+    return tuple(f"{item.why}: {item.what} cannot show here" for item in not_shown(CORES))
 
 
 def _version() -> str:
@@ -295,6 +306,30 @@ def _knobs(options: dict[str, Any]) -> dict[str, Any]:
     if given:
         options["tolerance"] = {**(options.get("tolerance") or {}), "*": Tolerance(**given)}
     return {name: value for name, value in options.items() if value is not None and value != ()}
+
+
+def _refuse_unfit(resolved: Resolved) -> None:
+    """Raise `UsageError` for options that do not go together, where one of them was given for this study."""
+    settings = resolved.options
+    if settings.vary:
+        for name, given in (
+            ("fail-fast", settings.fail_fast),
+            ("reduce", settings.reduce != "none"),
+            ("isolation", settings.isolation != "fresh"),
+        ):
+            if given:
+                raise UsageError(f"--vary needs every order under every level, which --{name} spares; leave one out")
+    if settings.isolation != "fresh":
+        for name, given in (("fail-fast", settings.fail_fast), ("reduce", settings.reduce != "none")):
+            if given:
+                raise UsageError(
+                    f"--isolation {settings.isolation} and --{name} both decide which orders are run; leave one out"
+                )
+    if settings.engine != "local":
+        return
+    for name in ("scheduler", "workers", "machines", "shared", "gpus"):
+        if resolved.origins[name] == "the command line":
+            raise UsageError(f"--{name} is about a Dask cluster; add --engine dask, or leave it out")
 
 
 def _subjects(
@@ -365,22 +400,21 @@ def _dependencies(path: Path | None) -> tuple[str, ...]:
 def _plan_text(plan: OrderPlan) -> str:
     count = len(plan.orders)
     text = f"{plan.design}: {count} order{'' if count == 1 else 's'} of {len(plan.subjects)} subjects"
-    if plan.design != "all":
-        stated = plan.stated
-        text += (
-            f"; covers {stated.pairs.covered} of {stated.pairs.total} ordered pairs"
-            f", {stated.triples.covered} of {stated.triples.total} ordered triples"
-        )
+    if plan.cut_from is not None:
+        text += f", the first of {plan.cut_from}"
+    if plan.design != "all" or plan.cut_from is not None:
+        text += f"; would cover {coverage_text(plan.stated)}"
     return text + (f"; seed {plan.seed}" if plan.seed is not None else "")
 
 
-def _environment_facts(job: Job) -> dict[str, Any]:
+def _environment_facts(job: Job, settings: Options) -> dict[str, Any]:
     shaped = trial_environment(job.environment, job.env)
+    here = {"machine": platform.machine(), "system": platform.platform(), "cores": len(os.sched_getaffinity(0))}
     return {
         "python": job.python,
-        "machine": platform.machine(),
-        "system": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)),
+        **({"engine": settings.engine} if settings.engine != "local" else {}),
+        # Of trials elsewhere, `machines` tells in the study.
+        **(here if settings.scheduler is None else {}),
         "pinned": shaped.pinned,
         "dropped": list(shaped.dropped),
         "changed": {name: "removed" if value is None else value for name, value in shaped.changed.items()},

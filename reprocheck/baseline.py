@@ -79,7 +79,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def baseline_of(check: str, study: Study, run: Run) -> Baseline:
     """The baseline that this study would leave, from its reference group's first captured trial."""
     reference = next(group for group in study.groups if group.failure is None)
-    records = [record for record in run.records(study.level) if record.ok and not record.trial.presence]
+    records = [record for record in run.records(study.level) if record.ok and record.trial.judged]
     own = [record for record in records if record.effective_order in reference.orders] or records
     record = next((item for item in own if item.snapshots), own[0])
     environment = _environment(record)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from reprocheck.model import Arm, DifferingTest, Factors, Study, Suite
+from reprocheck.model import Arm, Coverage, DifferingTest, Factors, Study, Suite
 
-__all__ = ["headline", "order_text", "outcomes_text"]
+__all__ = ["coverage_text", "headline", "order_text", "outcomes_text"]
 
 
 def order_text(order: tuple[str, ...]) -> str:
     """An order as people write it: `mkl,torch`."""
     return ",".join(order) if order else "(no subject)"
+
+
+def coverage_text(found: Coverage) -> str:
+    """The four kinds of coverage: `12 of 12 ordered pairs, 24 of 24 ordered triples, …`; what cannot be is left out."""
+    kinds = (
+        (found.pairs, "ordered pairs"),
+        (found.triples, "ordered triples"),
+        (found.firsts, "first positions"),
+        (found.adjacencies, "adjacencies"),
+    )
+    return (
+        ", ".join(f"{share.covered:,} of {share.total:,} {name}" for share, name in kinds if share.total) or "nothing"
+    )
 
 
 def headline(study: Study) -> str:
@@ -135,4 +148,5 @@ def _p(study: Study) -> str:
     p = study.noise.p_value
     if p is None:
         return "no test"
-    return f"p = {p:.1g}" if p >= 1e-4 else f"p = {p:.0e}"
+    text = f"p = {p:.1g}" if p >= 1e-4 else f"p = {p:.0e}"
+    return text if study.noise.tested is None else f"{text} over {study.noise.tested} of them"

@@ -1,74 +1,39 @@
 """The straight line: workload and orders → trials → records → groups → verdict.
 
-`run` is the whole of it. The command, the pytest plugin, `check` and `bisect` call it; none copies it. Where settings
-are varied too, it is run for each of their levels (`crossing.py`).
+`run` is the whole of it. The command, the pytest plugin, `check` and `bisect` call it; none copies it. Which trials
+run next is decided in `stages`. Where settings are varied too, it is run for each of their levels (`crossing.py`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from reprocheck.compare.groups import Grouping, group_records, left_out, select_outputs
-from reprocheck.compare.noise import permutation_p, repeats_needed, rule_of_three
+from reprocheck.compare.groups import Grouping, group_records, left_out
+from reprocheck.compare.looks import FULL
+from reprocheck.compare.machines import machine_notes
+from reprocheck.compare.noise import rule_of_three
 from reprocheck.compare.outputs import compare_groups
-from reprocheck.compare.suite import judge_suite
-from reprocheck.compare.verdict import ALPHA, EXIT_CODES, Judgement, judge
+from reprocheck.compare.verdict import EXIT_CODES, judge
 from reprocheck.engine.runner import Runner
-from reprocheck.errors import EXIT_DIVERGENCE, NothingSelectedError, UsageError
+from reprocheck.errors import EXIT_DIVERGENCE
 from reprocheck.explain.attribute import attribute
 from reprocheck.explain.state import state_differences
 from reprocheck.headline import headline
-from reprocheck.model import (
-    Arm,
-    Noise,
-    OutputDifference,
-    Record,
-    Struct,
-    Study,
-    Suite,
-    Target,
-    Tolerance,
-    Trial,
-    Varied,
-)
-from reprocheck.plan.rounds import distinct_orders, first_pass, presence_pass, repeats
+from reprocheck.model import Arm, Covered, Noise, NotRun, Record, Struct, Study, Tolerance
+from reprocheck.plan.coverage import achieved
+from reprocheck.plan.rounds import first_pass, presence_pass
+from reprocheck.stages.bad_input import refuse_bad_input
+from reprocheck.stages.bench import Bench, View
+from reprocheck.stages.early import fail_fast
+from reprocheck.stages.full import full_plan, without_capture
+from reprocheck.stages.reduction import Reduced, reduce_by_trace
+from reprocheck.stages.request import Order, Request
 from reprocheck.store.objects import ObjectStore
-from reprocheck.store.run import RunWriter
 
 __all__ = ["Judged", "Request", "judged", "retold", "run"]
-
-Order = tuple[str, ...]
-
-
-class Request(Struct, frozen=True, kw_only=True):
-    """One question, fully decided: nothing is looked up after this."""
-
-    target: Target
-    subjects: Order
-    subjects_from: str
-    orders: tuple[Order, ...]
-    plan: str
-    """The plan in words, with its coverage."""
-    repeat: int = 3
-    max_repeat: int = 10
-    presence: bool = False
-    observer: bool = True
-    outputs: tuple[str, ...] = ()
-    dependencies: tuple[str, ...] = ()
-    """What the workload's metadata says must be installed."""
-    environment: dict[str, object] = {}
-    command: tuple[str, ...] = ()
-    version: str = ""
-    notes: tuple[str, ...] = ()
-    blame: bool = True
-    """Find the code behind state that differs and that no event explains (a few import-only trials)."""
-    varied: tuple[Varied, ...] = ()
-    """Settings that are varied too, each over all of its values."""
-    alpha: float = ALPHA
-    """Below this, a p-value convinces. A share of it where several studies answer one question."""
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -100,53 +65,50 @@ def judged(
 ) -> Judged:
     """As `run`, with the trials that count; each order gets `at_least` so many. `bare`: only those without capture."""
     begin, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    records: list[Record] = []
+    bench = Bench(request, runner, tolerance_for)
+    reduced = reduce_by_trace(bench) if request.reduce == "trace" else None
+    result = _staged(bench, reduced, at_least=at_least, bare=bare)
+    if reduced is not None and not reduced.abandoned and not reduced.holds():
+        # Agreement of the first trials was not the last word: what was left out is run after all.
+        result = _staged(bench, reduced, at_least=at_least, bare=bare)
+    study = _study(bench, result, reduced, begin, started)
+    return Judged(study=study, counted=result.view.counted, ids=result.view.grouping.ids)
 
-    def more(trials: Sequence[Trial]) -> None:
-        records.extend(runner.run(trials))
 
-    more(first_pass(request.orders))
-    _refuse_bad_input(request, records)
-    stands = distinct_orders(records)
-    orders = tuple(order for order in request.orders if stands[order] == order)
+class _Result(Struct, frozen=True, kw_only=True):
+    """Where the stages ended."""
+
+    view: View
+    orders: tuple[Order, ...]
+    """Orders with trials, those that load alike once."""
+    not_run: NotRun | None = None
+
+
+def _staged(bench: Bench, reduced: Reduced | None, *, at_least: int, bare: bool) -> _Result:
+    """The verdict of the orders that are to be run, by the early way if that was asked for."""
+    request = bench.request
+    orders = request.orders if reduced is None else reduced.orders
+    if request.fail_fast:
+        stop = fail_fast(bench, orders)
+        if stop is not None:
+            return _Result(view=stop.view, orders=stop.orders, not_run=stop.not_run)
+    bench.more(first_pass(orders))
+    refuse_bad_input(request, bench.records)
+    if reduced is not None and not reduced.holds():
+        orders = reduced.orders
+        bench.more(first_pass(orders))
+    stands = bench.stands()
+    distinct = tuple(order for order in orders if stands[order] == order)
     if request.presence:
-        more(presence_pass(request.subjects, min(2, request.repeat)))
-    planned = request.repeat
-    if request.observer and planned == 1:
-        planned = 2
-    more(repeats(orders, 1, planned, planned, observer=request.observer))
-
-    view = _view(request, records, orders, runner.writer, tolerance_for)
-    done = planned
-    while done < request.max_repeat:
-        settled = view.judgement.settled and _observer(records, orders, request) != "unclear"
-        if settled and done >= at_least:
-            break
-        # Stable: jump to where the test can be convinced. Unstable: all that is allowed, once.
-        enough = done + 1
-        if not settled:
-            enough = repeats_needed(len(orders), request.alpha) if view.judgement.stable else request.max_repeat
-        goal = min(request.max_repeat, max(enough, done + 1, at_least))
-        again = repeats(orders, done, goal, planned, observer=request.observer)
-        if not settled and any(runner.done(trial) is None for trial in again):
-            why = view.judgement.reason.partition(";")[0]
-            runner.progress.note(f"{why}: repeating each order {goal - done} more times")
-        more(again)
-        done = goal
-        view = _view(request, records, orders, runner.writer, tolerance_for)
-
-    observer = _observer(records, orders, request)
-    if observer == "differs":
-        runner.progress.note("capturing state changes the outputs: judging by the runs without capture")
-    if observer == "differs" or bare:
-        enough = max(repeats_needed(len(orders), request.alpha), request.repeat)
-        have = min(_count(records, order, capture=False) for order in orders)
-        extra = [Trial(order=order, repeat=done + n, capture=False) for n in range(enough - have) for order in orders]
-        more(extra)
-        view = _view(request, records, orders, runner.writer, tolerance_for, bare_only=True)
-
-    study = _study(request, records, view, stands, observer, runner, begin, started)
-    return Judged(study=study, counted=view.counted, ids=view.grouping.ids)
+        bench.more(presence_pass(request.subjects, min(2, request.repeat)))
+    alpha = FULL * request.alpha if request.fail_fast else request.alpha
+    view = full_plan(bench, distinct, alpha, at_least=at_least)
+    disturbs = bench.observer(distinct) == "differs"
+    if disturbs:
+        bench.runner.progress.note("capturing state changes the outputs: judging by the runs without capture")
+    if disturbs or bare:
+        view = without_capture(bench, distinct, at_least=at_least)
+    return _Result(view=view, orders=distinct)
 
 
 def retold(
@@ -162,8 +124,7 @@ def retold(
     counted = [
         msgspec.structs.replace(record, outputs=tuple(output for output in record.outputs if output.name in names))
         for record in records
-        if record.trial == Trial(order=record.trial.order, repeat=record.trial.repeat, capture=record.trial.capture)
-        if record.trial.order in order_of
+        if record.trial.judged and record.trial.order in order_of
         if not (bare_only and record.trial.capture)
     ]
     counted.sort(key=lambda record: list(order_of).index(record.trial.order))
@@ -179,144 +140,28 @@ def retold(
     outcomes: dict[Order, list[str]] = {}
     for group, record in zip(grouping.ids, counted, strict=True):
         outcomes.setdefault(order_of[record.trial.order], []).append(group)
-    judgement = judge(outcomes, frozenset(), within_tolerance=all(group.within_tolerance for group in groups))
+    within = {group.id: group.within_tolerance for group in groups}
     changed = msgspec.structs.replace(
         study,
-        verdict=judgement.verdict,
-        exit_code=EXIT_CODES[judgement.verdict],
-        reason=judgement.reason,
         outputs=outputs,
-        groups=groups,
+        groups=tuple(msgspec.structs.replace(old, within_tolerance=within[old.id]) for old in study.groups),
     )
+    if all(within.values()) or study.verdict == "within-tolerance":
+        # What its own looks decided stands; only here is there something new to decide.
+        judgement = judge(outcomes, frozenset(), within_tolerance=all(within.values()))
+        changed = msgspec.structs.replace(
+            changed,
+            verdict=judgement.verdict,
+            exit_code=EXIT_CODES[judgement.verdict],
+            reason=judgement.reason,
+        )
     return msgspec.structs.replace(told, study=msgspec.structs.replace(changed, headline=headline(changed)))
 
 
-def _refuse_bad_input(request: Request, records: Sequence[Record]) -> None:
-    """Raise the one sentence for a question that cannot be asked, as far as the first pass shows it."""
-    failures = [record.failure for record in records]
-    for failure in failures:
-        if failure is not None and failure.kind in ("target", "unsupported"):
-            raise UsageError(failure.message)
-        if failure is not None and failure.kind == "nothing":
-            raise NothingSelectedError(failure.message)
-    if all(failure is not None and failure.missing_module for failure in failures):
-        for failure in failures:
-            assert failure is not None  # noqa: S101 - by the line above
-            missing = failure.missing_module or ""
-            wanted = failure.subject is not None and (failure.subject + ".").startswith(missing + ".")
-            if wanted or failure.subject is None:
-                what = "subject" if wanted else "module"
-                install = " ".join(request.dependencies) or missing
-                python = request.environment.get("python", "python")
-                raise UsageError(
-                    f"{what} `{failure.subject if wanted else missing}` isn't installed for `{python}`; "
-                    f"install it, e.g. `{python} -m pip install {install}`, or choose another interpreter with --python"
-                )
-    if not any(failures) and not any(record.outputs for record in records):
-        raise UsageError(
-            f"`{request.target.text}` recorded nothing to compare; return a value, "
-            "call `reprocheck.record(name, value)`, or, in a script, leave arrays or numbers in its globals"
-        )
-
-
-class _View(Struct, frozen=True, kw_only=True):
-    """What the records say at one moment."""
-
-    counted: tuple[Record, ...]
-    grouping: Grouping
-    outcomes: dict[Order, tuple[str, ...]]
-    outputs: tuple[OutputDifference, ...]
-    judgement: Judgement
-    suite: Suite | None = None
-
-
-def _view(
-    request: Request,
-    records: Sequence[Record],
-    orders: Sequence[Order],
-    writer: RunWriter,
-    tolerance_for: Callable[[str], Tolerance],
-    *,
-    bare_only: bool = False,
-) -> _View:
-    counted = [record for record in records if not record.trial.presence and record.trial.trace is None]
-    if bare_only:
-        counted = [record for record in counted if not record.trial.capture]
-    # The reference order's trials first, so that its group is A.
-    counted.sort(key=lambda record: orders.index(record.trial.order) if record.trial.order in orders else len(orders))
-    grouping = group_records(counted, request.outputs)
-    outcomes = {
-        order: tuple(g for g, r in zip(grouping.ids, counted, strict=True) if r.trial.order == order)
-        for order in orders
-    }
-    by_group = {
-        group.id: {o.name: o for o in select_outputs(counted[grouping.examples[group.id]], request.outputs)}
-        for group in grouping.groups
-        if group.failure is None
-    }
-    differences, groups = compare_groups(grouping.groups, by_group, grouping.reference(), writer.objects, tolerance_for)
-    grouping = msgspec.structs.replace(grouping, groups=groups)
-    within = all(group.within_tolerance for group in groups)
-    suite = None
-    if request.target.suite:
-        runs = {order: [record for record in counted if record.trial.order == order] for order in orders}
-        judged = judge_suite(runs, differences, writer.objects, request.outputs, request.alpha)
-        judgement, suite = judged.judgement, judged.suite
-    else:
-        judgement = judge(outcomes, grouping.failed, within_tolerance=within, alpha=request.alpha)
-    return _View(
-        counted=tuple(counted),
-        grouping=grouping,
-        outcomes=outcomes,
-        outputs=differences,
-        judgement=judgement,
-        suite=suite,
-    )
-
-
-def _count(records: Sequence[Record], order: Order, *, capture: bool) -> int:
-    return sum(1 for r in records if r.trial.order == order and r.trial.capture is capture and not r.trial.presence)
-
-
-def _observer(records: Sequence[Record], orders: Sequence[Order], request: Request) -> str:
-    """Whether capture itself changes outcomes: in each order, captured against bare trials, by the same exact test.
-
-    `unclear` when the two arms of some order share no outcome, though each has but one, and their number proves
-    nothing yet.
-    """
-    if not request.observer:
-        return "not run"
-    found = "agrees"
-    counted = [record for record in records if not record.trial.presence]
-    grouping = group_records(counted, request.outputs)
-    for order in orders:
-        captured, bare = (
-            [
-                g
-                for g, r in zip(grouping.ids, counted, strict=True)
-                if r.trial.order == order and r.trial.capture is capture
-            ]
-            for capture in (True, False)
-        )
-        if len(set(captured)) == 1 == len(set(bare)) and captured[0] != bare[0]:
-            if permutation_p([captured, bare]).p_value < request.alpha:
-                return "differs"
-            found = "unclear"
-    return found
-
-
-def _study(
-    request: Request,
-    records: Sequence[Record],
-    view: _View,
-    stands: Mapping[Order, Order],
-    observer: str,
-    runner: Runner,
-    begin: float,
-    started: str,
-) -> Study:
+def _study(bench: Bench, result: _Result, reduced: Reduced | None, begin: float, started: str) -> Study:
+    request, runner, records, view = bench.request, bench.runner, bench.records, result.view
     judgement, grouping = view.judgement, view.grouping
-    arms = _arms(request, view, stands, records)
+    arms = _arms(bench, result, reduced)
     presence = _presence(request, records, grouping, view)
     captured: dict[str, list[Record]] = {}
     for group, record in zip(grouping.ids, view.counted, strict=True):
@@ -336,12 +181,14 @@ def _study(
     trials = sum(counts)
     noise = Noise(
         p_value=judgement.permutation.p_value if judgement.permutation else None,
+        alpha=view.alpha if judgement.permutation else None,
+        tested=view.tested if judgement.permutation else None,
         method=judgement.permutation.method if judgement.permutation else "exact",
         repeats=min(counts),
         trials=trials,
         bound=rule_of_three(trials) if judgement.verdict == "identical" else None,
         stable=judgement.stable,
-        observer=observer,
+        observer=bench.observer(result.orders),
     )
     exit_code = EXIT_CODES[judgement.verdict]
     if exit_code == 0 and any(arm.group not in (None, arms[0].group) for arm in presence):
@@ -358,6 +205,9 @@ def _study(
         subjects_from=request.subjects_from,
         orders=(*arms, *presence),
         plan=request.plan,
+        coverage=_covered(bench),
+        not_run=result.not_run,
+        reduction=reduced.told() if reduced is not None else None,
         groups=grouping.groups,
         outputs=view.outputs,
         state_differences=differing,
@@ -365,8 +215,9 @@ def _study(
         not_compared=left_out(view.counted, request.outputs),
         suite=view.suite,
         noise=noise,
-        notes=request.notes,
+        notes=(*request.notes, *machine_notes(view.counted, grouping.ids)),
         environment=dict(request.environment),
+        machines=tuple(dict.fromkeys(record.machine for record in view.counted if record.machine is not None)),
         command=request.command,
         seconds=round(time.monotonic() - begin, 3),
         started=started,
@@ -375,14 +226,39 @@ def _study(
     return msgspec.structs.replace(study, headline=headline(study))
 
 
-def _arms(request: Request, view: _View, stands: Mapping[Order, Order], records: Sequence[Record]) -> tuple[Arm, ...]:
+def _covered(bench: Bench) -> Covered | None:
+    """The plan's promise, and what all trials of the question came to."""
+    request = bench.request
+    if request.stated is None:
+        return None
+    records = [record for record in bench.records if record.trial.judged]
+    lengths: dict[Order, int] = {}
+    for record in records:
+        order = record.trial.order
+        lengths[order] = max(lengths.get(order, 0), len(record.effective_order))
+    return Covered(
+        stated=request.stated,
+        achieved=achieved(records, request.subjects),
+        planned=len(request.orders),
+        run=len(set(bench.stands().values())),
+        cut_short=tuple(order for order in request.orders if lengths.get(order, len(order)) < len(order)),
+    )
+
+
+def _arms(bench: Bench, result: _Result, reduced: Reduced | None) -> tuple[Arm, ...]:
+    """One for every order that was run, or for which another one stands; those that were not reached are left out."""
+    view, records = result.view, bench.records
     first: dict[Order, Record] = {}
     for record in records:
-        if not record.trial.presence:
+        if record.trial.judged or record.trial.imports_only:
             first.setdefault(record.trial.order, record)
+    stands = bench.stands()
     arms = []
-    for order in request.orders:
-        stand = stands[order]
+    for order in bench.request.orders:
+        own = order if reduced is None else reduced.stand(order)
+        stand = stands.get(own)
+        if stand is None or stand not in view.outcomes:
+            continue
         groups = view.outcomes[stand]
         arms.append(
             Arm(
@@ -400,7 +276,7 @@ def _arms(request: Request, view: _View, stands: Mapping[Order, Order], records:
     return tuple(arms)
 
 
-def _presence(request: Request, records: Sequence[Record], grouping: Grouping, view: _View) -> tuple[Arm, ...]:
+def _presence(request: Request, records: Sequence[Record], grouping: Grouping, view: View) -> tuple[Arm, ...]:
     """Arms with only some of the subjects. Groups they share with an order carry its letter, others `other`."""
     if not request.presence:
         return ()

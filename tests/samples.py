@@ -372,6 +372,7 @@ def full_study(folder: Path) -> Study:
                 tried_trials=12,
                 snippets={"shell": "export OMP_NUM_THREADS=1", "Dockerfile": "ENV OMP_NUM_THREADS=1"},
                 failed=("importing `torch` first: two orders still differ",),
+                untried=("another release of `toolbox` (1.7 is installed) may not do this; not tried",),
             ),
             "reproducer": Reproducer(
                 path="reproduce.py", reproduces=True, text="import os\nprint('A' if 1 else 'B')\n"

@@ -221,10 +221,7 @@ def _explained(
 
 def _studied(version: str, run: Run) -> list[tuple[str, tuple[str, ...], Arm]]:
     by_order: dict[tuple[str, ...], list[int]] = {}
-    records = [
-        record for record in run.records(run.study().level) if not record.trial.presence and record.trial.trace is None
-    ]
-    records = [record for record in records if not record.trial.actions and not record.trial.env]
+    records = [record for record in run.records(run.study().level) if record.trial.judged]
     for index, record in enumerate(records):
         by_order.setdefault(record.trial.order, []).append(index)
     return [

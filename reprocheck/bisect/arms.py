@@ -91,7 +91,8 @@ class Workload(Struct, frozen=True, kw_only=True):
         """
         if (folder / "study.json").exists():
             return Run(folder).study()
-        options = {**self.given, "python": place.python}
+        # The environments are made on this machine.
+        options = {**self.given, "python": place.python, "engine": "local"}
         if jobs is not None:
             options["jobs"] = jobs
         if place.env:

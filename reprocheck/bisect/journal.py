@@ -23,7 +23,7 @@ from reprocheck.errors import StoreError, UsageError
 from reprocheck.model import Struct
 from reprocheck.store.run import new_run_folder, storage_errors
 
-__all__ = ["BISECTS", "Entry", "Journal", "find_unfinished"]
+__all__ = ["BISECTS", "Entry", "Journal", "answer_of", "bisects_in", "find_unfinished", "is_bisection"]
 
 BISECTS = Path(".reprocheck") / "bisects"
 FORMAT = 1
@@ -133,6 +133,32 @@ class Journal:
                     f"`{self.folder}` was begun with another `{field}` ({before}, now {after}); start anew without "
                     "--resume"
                 )
+
+
+def is_bisection(folder: Path) -> bool:
+    """Whether this is a bisection's folder, finished or not."""
+    try:
+        return (folder / "versions").is_dir() or "what" in _spec(folder)
+    except StoreError:
+        return False
+
+
+def bisects_in(root: Path) -> list[Path]:
+    """Folders of bisections below `root`, newest first; unfinished ones included."""
+    found = [path for path in root.iterdir() if (path / "spec.json").is_file()] if root.is_dir() else []
+    return sorted(found, key=lambda path: path.name, reverse=True)
+
+
+def answer_of(folder: Path) -> tuple[str, Report | None]:
+    """What was asked about, and the answer; None for a bisection that has none yet. Raises `StoreError`."""
+    what = str(_spec(folder).get("what", ""))
+    path = folder / "report.json"
+    if not path.is_file():
+        return what, None
+    try:
+        return what, msgspec.json.decode(path.read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"`{path}` cannot be read: {error}") from error
 
 
 def find_unfinished(root: Path, what: str) -> Path:

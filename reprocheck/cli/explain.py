@@ -64,8 +64,14 @@ def _hand_out(study: Study, path: Path) -> None:
         raise UsageError(
             f"`{study.run_dir}` has no reproducer: its verdict is {study.verdict}, or the budget ended before"
         )
+    from reprocheck.explain.reproducer import DATA_SUFFIX
+
+    made = Path(study.run_dir) / study.reproducer.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(study.run_dir) / study.reproducer.path, path)
+        shutil.copyfile(made, path)
+        if made.with_suffix(DATA_SUFFIX).exists():
+            # Inputs too large to stand in the script; it looks for them beside itself.
+            shutil.copyfile(made.with_suffix(DATA_SUFFIX), path.with_suffix(DATA_SUFFIX))
     except OSError as error:
         raise StoreError(f"cannot write `{path}`: {error.strerror}; choose another path for --reproducer") from error

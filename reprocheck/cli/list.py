@@ -1,4 +1,4 @@
-"""`reprocheck list`: the scenarios in a folder, and past runs."""
+"""`reprocheck list`: the scenarios in a folder, past runs, and past bisections."""
 
 from __future__ import annotations
 
@@ -12,28 +12,38 @@ __all__ = ["command"]
 
 
 @click.command(name="list")
-@click.argument("what", type=click.Choice(["all", "scenarios", "runs"]), default="all")
+@click.argument("what", type=click.Choice(["all", "scenarios", "runs", "bisects"]), default="all")
 @click.option(
     "--scenarios", "folder", type=click.Path(path_type=Path), default=Path("scenarios"), help="Folder with scenarios"
 )
 @click.option("--runs", "root", type=click.Path(path_type=Path), help="Folder with runs [default: .reprocheck/runs]")
+@click.option(
+    "--bisects",
+    "bisects",
+    type=click.Path(path_type=Path),
+    help="Folder with bisections [default: .reprocheck/bisects]",
+)
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout")
-def command(what: str, folder: Path, root: Path | None, format_: str) -> None:
-    """List scenarios (scripts with a [tool.reprocheck] block) and past runs, newest first."""
+def command(what: str, folder: Path, root: Path | None, bisects: Path | None, format_: str) -> None:
+    """List scenarios (scripts with a [tool.reprocheck] block), past runs and past bisections, newest first."""
     from reprocheck.api import RUNS
+    from reprocheck.bisect.journal import BISECTS
 
     root = root or Path.cwd() / RUNS
+    bisects = bisects or Path.cwd() / BISECTS
     found: dict[str, list[dict[str, Any]]] = {}
     if what in ("all", "scenarios"):
         found["scenarios"] = scenarios_in(folder)
     if what in ("all", "runs"):
         found["runs"] = past_runs(root)
+    if what in ("all", "bisects"):
+        found["bisects"] = past_bisects(bisects)
     if format_ == "json":
         import json
 
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
-    _print(found, folder, root)
+    _print(found, folder, root, bisects)
 
 
 def scenarios_in(folder: Path) -> list[dict[str, Any]]:
@@ -84,7 +94,26 @@ def past_runs(root: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _print(found: dict[str, list[dict[str, Any]]], folder: Path, root: Path) -> None:
+def past_bisects(root: Path) -> list[dict[str, Any]]:
+    """Every bisection below `root`, newest first."""
+    from reprocheck.bisect.journal import answer_of, bisects_in
+    from reprocheck.errors import StoreError
+
+    rows = []
+    for folder in bisects_in(root):
+        try:
+            what, report = answer_of(folder)
+        except StoreError as error:
+            what, report, outcome, headline = "", None, "unreadable", str(error)
+        else:
+            outcome, headline = "unfinished", "continue it with `reprocheck bisect … --resume`"
+        if report is not None:
+            outcome, headline = report.outcome, report.headline
+        rows.append({"folder": str(folder), "workload": what, "outcome": outcome, "headline": headline})
+    return rows
+
+
+def _print(found: dict[str, list[dict[str, Any]]], folder: Path, root: Path, bisects: Path) -> None:
     from reprocheck.report.text import console_for
 
     console = console_for(sys.stdout)
@@ -102,3 +131,12 @@ def _print(found: dict[str, list[dict[str, Any]]], folder: Path, root: Path) -> 
         for row in found["runs"]:
             console.print(f"  {Path(row['run_dir']).name}  {row['workload']}", soft_wrap=True)
             console.print(f"    {row['headline'] or row['verdict']}", soft_wrap=True)
+    if "bisects" in found:
+        console.print(
+            f"bisections in {bisects}/"
+            if found["bisects"]
+            else f"no bisections in {bisects}/ yet: start one with `reprocheck bisect`"
+        )
+        for row in found["bisects"]:
+            console.print(f"  {Path(row['folder']).name}  {row['workload']}", soft_wrap=True)
+            console.print(f"    {row['headline']}", soft_wrap=True)

@@ -22,10 +22,11 @@ COMMANDS = {
     "explain": "Find the rule, the cause and the remedy of a stored run's divergence.",
     "diff": "Compare two runs, two records or two files of arrays.",
     "state": "Show what is captured after each import, for one order or two side by side.",
-    "list": "List scenarios and past runs.",
+    "list": "List scenarios, past runs and past bisections.",
     "report": "Tell a stored run again.",
     "selftest": "Plant faults of every kind and compare what is found with what was planted.",
-    "clean": "Delete run folders.",
+    "doctor": "Are identical trials identical here? What the engine and the machine do to them.",
+    "clean": "Delete run folders and bisections.",
 }
 
 

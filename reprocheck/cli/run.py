@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from reprocheck.cli.outputs import FORMATS, split_output, write_outputs
+from reprocheck.config.options import ISOLATIONS
 from reprocheck.errors import UsageError
 from reprocheck.model import Study, Target
 
@@ -22,12 +23,43 @@ __all__ = ["command"]
     "--imports", metavar="A,B,…", help="Subjects, in the order to start from [default: the workload's imports]"
 )
 @click.option("--orders", metavar="all|pairs|triples|balanced|sample:N|FILE", help="Which orders to run")
+@click.option(
+    "--max-orders",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Orders at most; those that add least coverage go first",
+)
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    default=None,
+    help="Begin with two orders; end as soon as a divergence is established, else widen to the rest",
+)
+@click.option(
+    "--reduce",
+    type=click.Choice(["none", "trace"]),
+    help="Run the workload once for orders whose imports load alike, and audit that [default: none]",
+)
 @click.option("--order", multiple=True, metavar="A,B,…", help="Run this order instead (repeatable)")
 @click.option("--repeat", type=int, metavar="N", help="Trials of each order to begin with [default: 3]")
 @click.option(
     "--max-repeat", type=int, metavar="N", help="Trials of each order at most, when they disagree [default: 10]"
 )
 @click.option("--jobs", "-j", type=int, metavar="N", help="Trials at a time [default: the cores]")
+@click.option(
+    "--engine",
+    metavar="local|dask",
+    help="Where trials run: here, or on the workers of a Dask cluster (needs reprocheck[dask]) [default: local]",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler [default: a cluster inside this process]")
+@click.option("--workers", multiple=True, metavar="ADDRESS", help="Use this Dask worker, or this host's (repeatable)")
+@click.option(
+    "--machines",
+    metavar="alike|any",
+    help="Refuse machines of different kinds, or take the machine as a factor of its own [default: alike]",
+)
+@click.option("--shared", metavar="DIR", help="Folder that all machines see, for large outputs")
+@click.option("--gpus", type=int, metavar="N", help="GPUs a trial takes, as Dask resource [default: 1 where offered]")
 @click.option("--timeout", type=float, metavar="S", help="Seconds a trial may take [default: 600]")
 @click.option("--python", metavar="PATH", help="Interpreter of the trials; it needs nothing of ours installed")
 @click.option(
@@ -46,6 +78,11 @@ __all__ = ["command"]
 @click.option("--outputs", multiple=True, metavar="PATTERN", help="Compare only outputs whose names match (repeatable)")
 @click.option("--presence", is_flag=True, default=None, help="Also import each subject alone, and none")
 @click.option("--no-observer", is_flag=True, help="Capture state in every trial; don't check that capture is harmless")
+@click.option(
+    "--isolation",
+    type=click.Choice(ISOLATIONS),
+    help="shared-prefix: try orders by processes forked where their imports part; fresh ones judge [default: fresh]",
+)
 @click.option("--arg", "argv", multiple=True, metavar="ARG", help="Argument for the workload's sys.argv (repeatable)")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder [default: a new one in .reprocheck/runs]"
@@ -127,6 +164,7 @@ def one_study(target: str | Target, *, command: list[str], options: dict[str, An
             observer=observer,
             explain=explain,
             outputs=list(options.pop("outputs")) or None,
+            workers=list(options.pop("workers", ())) or None,
             **options,
         )
 
@@ -174,7 +212,17 @@ def repeatable(typed: list[str]) -> list[str]:
     return words
 
 
-_FLAGS = {"--presence", "--no-observer", "--no-explain", "--exit-zero", "--bisect-exit", "--resume", "--quiet", "-q"}
+_FLAGS = {
+    "--fail-fast",
+    "--presence",
+    "--no-observer",
+    "--no-explain",
+    "--exit-zero",
+    "--bisect-exit",
+    "--resume",
+    "--quiet",
+    "-q",
+}
 
 
 def command_text(words: list[str]) -> str:

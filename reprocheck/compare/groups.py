@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reprocheck.compare.tolerance import matches
@@ -82,11 +83,12 @@ def group_records(records: Sequence[Record], patterns: Sequence[str] = ()) -> Gr
         examples.setdefault(name, index)
         orders.setdefault(name, {})[record.effective_order or record.trial.order] = None
         ids.append(name)
+    counts = Counter(ids)
     groups = tuple(
         Group(
             id=name,
             orders=tuple(orders[name]),
-            trials=ids.count(name),
+            trials=counts[name],
             outcome=_outcome(records[examples[name]]),
             failure=records[examples[name]].failure,
         )

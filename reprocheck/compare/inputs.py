@@ -47,10 +47,8 @@ def _reference(run: Run) -> Record | None:
     """The first repeat of the run's first order, or the nearest to it that finished."""
     orders = run.spec.orders
     level = run.spec.levels[0] if run.spec.levels else {}
-    able = [
-        r for r in run.records(level) if r.ok and r.trial.order in orders and not r.trial.trace and not r.trial.actions
-    ]
-    return min(able, key=lambda r: (orders.index(r.trial.order), bool(r.trial.env), r.trial.repeat), default=None)
+    able = [r for r in run.records(level) if r.ok and r.trial.order in orders and r.trial.judged]
+    return min(able, key=lambda r: (orders.index(r.trial.order), r.trial.repeat), default=None)
 
 
 def _from_record(record: Record | None, folder: Path, path: Path) -> dict[str, Source]:

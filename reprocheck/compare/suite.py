@@ -52,6 +52,7 @@ def judge_suite(
     rows: Sequence[OutputDifference],
     objects: ObjectStore,
     patterns: Sequence[str] = (),
+    *,
     alpha: float = ALPHA,
 ) -> SuiteView:
     """Judge every test by itself, and the suite by its worst.
@@ -61,7 +62,7 @@ def judge_suite(
         rows: How each output differs between the groups of whole trials, for tolerances.
         objects: Where texts are.
         patterns: The outputs to compare; all, without patterns. Outcomes always count.
-        alpha: As for `judge`.
+        alpha: What p is held against (see `looks`); 0 where nothing is decided yet.
     """
     tests = {order: [_by_test(record, patterns) for record in records] for order, records in runs.items()}
     names = list(dict.fromkeys(test for trials in tests.values() for trial in trials for test in trial))

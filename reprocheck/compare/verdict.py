@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from reprocheck.compare.looks import ALPHA
 from reprocheck.compare.noise import Permutation, permutation_p
 from reprocheck.errors import EXIT_AGREE, EXIT_DIVERGENCE, EXIT_HARNESS
 from reprocheck.model import Struct, Verdict
 
 __all__ = ["ALPHA", "EXIT_CODES", "Judgement", "judge"]
-
-ALPHA = 0.01
 
 EXIT_CODES: dict[Verdict, int] = {
     "identical": EXIT_AGREE,
@@ -42,11 +41,14 @@ def judge(
     *,
     within_tolerance: bool,
     alpha: float = ALPHA,
+    tested: Mapping[tuple[str, ...], Sequence[str]] | None = None,
 ) -> Judgement:
     """The verdict for `outcomes`: effective order -> group of each of its trials.
 
     `failed` are the groups that did not finish; `within_tolerance` says that all groups agree under the
-    tolerances asked for (False when none were asked for and bits differ).
+    tolerances asked for (False when none were asked for and bits differ). The order is held responsible when the
+    exact test gives p < `alpha` (see `looks`); 0 means that nothing is decided yet. `tested` are the outcomes that the
+    test counts, where these are not all of them.
     """
     if not outcomes or any(not groups for groups in outcomes.values()):
         missing = [",".join(order) for order, groups in outcomes.items() if not groups]
@@ -58,7 +60,7 @@ def judge(
         return Judgement(verdict="identical", reason="all trials agree bit for bit")
 
     stable = all(len(set(groups)) == 1 for groups in outcomes.values())
-    test = permutation_p(list(outcomes.values()))
+    test = permutation_p(list((outcomes if tested is None else tested).values()))
     convinced = test.p_value < alpha
 
     if seen <= failed and not (convinced and stable):

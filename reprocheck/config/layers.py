@@ -66,7 +66,7 @@ def table_layer(table: Mapping[str, Any], source: str, *, folder: Path | None = 
             values[name] = checked(name, value, f"`{key}` in {source}")
     if folder is not None:
         # An interpreter to be found on PATH has no slash in it; a design of orders has no dot either.
-        for name, marks in (("python", "/"), ("orders", "/.")):
+        for name, marks in (("python", "/"), ("orders", "/."), ("shared", "/.")):
             if any(mark in values.get(name, "") for mark in marks):
                 values[name] = os.path.normpath(folder.absolute() / Path(values[name]).expanduser())
     return Layer(source=source, values=values)

@@ -14,7 +14,7 @@ from reprocheck.config.suggest import closest
 from reprocheck.errors import UsageError
 from reprocheck.model import Struct, Tolerance, Verdict
 
-__all__ = ["KEYS", "TABLES", "Options", "checked", "read"]
+__all__ = ["ISOLATIONS", "KEYS", "TABLES", "Options", "checked", "read"]
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -25,6 +25,12 @@ class Options(Struct, frozen=True, kw_only=True):
     workload: str | None = None
     """The function to run; None: the whole script."""
     orders: str = "default"
+    max_orders: int | None = None
+    """Orders at most, the most telling first; None: `plan.orders.MOST_BY_DEFAULT` for `default`, all of any other."""
+    fail_fast: bool = False
+    """Begin with two orders, and end as soon as a divergence is established."""
+    reduce: str = "none"
+    """`trace`: run the workload once for all orders whose imports load alike."""
     repeat: int = 3
     """Trials an order gets at first."""
     max_repeat: int = 10
@@ -49,6 +55,20 @@ class Options(Struct, frozen=True, kw_only=True):
     """Also run each subject alone."""
     observer: bool = True
     """Also run an arm without snapshots, to see that looking changes nothing."""
+    engine: str = "local"
+    """Where trials run: `local` (processes on this machine) or `dask` (the workers of a Dask cluster)."""
+    scheduler: str | None = None
+    """Address of the Dask scheduler; None: a cluster inside this process."""
+    workers: tuple[str, ...] = ()
+    """Dask workers to use, by address, name or host; empty: all of them."""
+    machines: str = "alike"
+    """`alike`: trials on machines of different kinds are refused; `any`: the machine is a factor, and reported."""
+    shared: str | None = None
+    """A folder that this and all Dask workers' machines see, for outputs; None: the run folder where they see it."""
+    gpus: int | None = None
+    """GPUs a trial takes, as Dask resource; None: one where every Dask worker offers some."""
+    isolation: str = "fresh"
+    """`shared-prefix`: orders are first tried by processes forked where their imports part."""
     expect: Verdict | None = None
     """The verdict a scenario is built to give."""
     story: str | None = None
@@ -140,6 +160,16 @@ def _flag(value: Any) -> bool:
     raise ValueError
 
 
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in words:
+            close = closest(str(value), words)
+            raise ValueError(f"did you mean `{close}`?" if close else "")
+        return str(value)
+
+    return check
+
+
 def _variables(value: Any) -> dict[str, str]:
     found = {}
     for name, text in _items(value):
@@ -176,6 +206,7 @@ def _tolerances(value: Any) -> dict[str, Tolerance]:
     return found
 
 
+ISOLATIONS = ("fresh", "shared-prefix")
 _KNOBS = ("rtol", "atol", "ulp")
 
 
@@ -243,6 +274,9 @@ KEYS: dict[str, _Key] = {
     "imports": _Key("a list of different module names", _modules, _read_list),
     "workload": _Key("the name of a function", _text, str),
     "orders": _Key("a design (`all`, `triples`, `sample:20`, …) or the path of a file", _text, str),
+    "max_orders": _Key(_COUNT, _whole(1), int),
+    "fail_fast": _Key("true or false", _flag, _read_flag),
+    "reduce": _Key("`none` or `trace`", _one_of("none", "trace"), str),
     "repeat": _Key(_COUNT, _whole(1), int),
     "max_repeat": _Key(_COUNT, _whole(1), int),
     "jobs": _Key(_COUNT, _whole(1), int),
@@ -257,6 +291,13 @@ KEYS: dict[str, _Key] = {
     ),
     "presence": _Key("true or false", _flag, _read_flag),
     "observer": _Key("true or false", _flag, _read_flag),
+    "engine": _Key("`local` or `dask`", _one_of("local", "dask"), str),
+    "scheduler": _Key("the address of a Dask scheduler", _text, str),
+    "workers": _Key("a list of addresses, names or hosts of Dask workers", _texts, _read_list),
+    "machines": _Key("`alike` or `any`", _one_of("alike", "any"), str),
+    "shared": _Key("the path of a folder", _text, str),
+    "gpus": _Key("a whole number of at least 0", _whole(0), int),
+    "isolation": _Key(" or ".join(f"`{name}`" for name in ISOLATIONS), _one_of(*ISOLATIONS), str),
     "expect": _Key(f"one of the verdicts {', '.join(get_args(Verdict))}", _verdict, str),
     "story": _Key("a sentence", _text, str),
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reprocheck.model import Struct
 
-__all__ = ["TrialEnvironment", "trial_environment", "user_environment"]
+__all__ = ["TrialEnvironment", "from_block", "to_block", "trial_environment", "user_environment"]
 
 # Set by test runners and coverage for their own children; a trial is not one of them. Lazy-import switches
 # (PEP 810) would turn "import order" into "first-use order".
@@ -38,12 +38,22 @@ def user_environment() -> dict[str, str]:
         block = Path("/proc/self/environ").read_bytes()
     except OSError:
         return dict(_AT_IMPORT)
+    return from_block(block)
+
+
+def from_block(block: bytes) -> dict[str, str]:
+    """The variables in a block as `/proc/self/environ` has it: `NAME=value`, each ended by a zero byte."""
     variables = {}
     for entry in block.split(b"\0"):
         name, equals, value = entry.partition(b"=")
         if equals and name:
             variables[os.fsdecode(name)] = os.fsdecode(value)
     return variables
+
+
+def to_block(variables: Mapping[str, str]) -> bytes:
+    """The other way round. Values need not be text: bytes of any kind survive."""
+    return b"".join(os.fsencode(name) + b"=" + os.fsencode(value) + b"\0" for name, value in variables.items())
 
 
 def trial_environment(base: Mapping[str, str], changes: Mapping[str, str | None]) -> TrialEnvironment:

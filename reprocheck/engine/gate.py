@@ -14,13 +14,13 @@ import os
 import re
 import stat
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from reprocheck.engine.process import Stop
 from reprocheck.errors import HarnessError
 
-__all__ = ["Gate", "gpu_locks", "shared_folder", "visible_gpus"]
+__all__ = ["Gate", "gpu_gate", "gpu_locks", "shared_folder", "visible_gpus"]
 
 POLL_S = 0.02
 
@@ -36,7 +36,7 @@ class Gate:
         self._folder = folder or shared_folder()
 
     @contextlib.contextmanager
-    def passing(self, stop: threading.Event) -> Iterator[None]:
+    def passing(self, stop: Stop) -> Iterator[None]:
         """Wait for a slot and the exclusive locks, and hold them; `HarnessError` when `stop` is set meanwhile."""
         with contextlib.ExitStack() as held:
             for name in self._exclusive:
@@ -45,7 +45,7 @@ class Gate:
             yield
 
     @contextlib.contextmanager
-    def _first(self, names: Sequence[str], stop: threading.Event) -> Iterator[None]:
+    def _first(self, names: Sequence[str], stop: Stop) -> Iterator[None]:
         """Hold the first lock out of `names` that becomes free."""
         while True:
             for name in names:
@@ -112,6 +112,12 @@ def gpu_locks(environ: Mapping[str, str], *, root: Path = Path("/")) -> tuple[st
     if all(name.startswith("GPU-") for name in visible):
         return tuple(f"gpu-{name}" for name in visible)
     return tuple(f"gpu-{name}" for name in known) or ("gpu",)
+
+
+def gpu_gate(environ: Mapping[str, str], slots: int) -> Gate | None:
+    """Where there is a GPU, one trial on it at a time, over all runs on this machine; elsewhere no gate."""
+    locks = gpu_locks(environ)
+    return Gate(slots, exclusive=locks) if locks else None
 
 
 def _uuids(root: Path) -> tuple[str, ...]:

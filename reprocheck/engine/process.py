@@ -8,15 +8,15 @@ import resource
 import selectors
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, Protocol, Self
 
 from reprocheck.errors import HarnessError
 from reprocheck.model import Stream, Struct
 
-__all__ = ["Exit", "run_process"]
+__all__ = ["Ending", "Exit", "Stop", "Streams", "kill_group", "pidfd", "run_process"]
 
 HEAD_BYTES = 16 * 1024
 TAIL_BYTES = 48 * 1024
@@ -24,6 +24,16 @@ TAIL_BYTES = 48 * 1024
 ABORT_GRACE_S = 1.0
 # A killed group closes its pipes at once; a process that left the group may hold them.
 DRAIN_S = 0.5
+
+
+class Stop(Protocol):
+    """Tells that running is to end: a `threading.Event`, or something that answers like one."""
+
+    def is_set(self) -> bool:
+        """Whether to end now; asked several times a second."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep for `timeout` seconds or until it is set; tells whether it is."""
 
 
 class Exit(Struct, frozen=True, kw_only=True):
@@ -40,27 +50,27 @@ class Exit(Struct, frozen=True, kw_only=True):
 class _Tail:
     """Keeps the first and the last part of a stream of any length."""
 
-    def __init__(self) -> None:
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._nbytes = 0
+    def __init__(self, before: _Tail | None = None) -> None:
+        self.head: bytearray = bytearray(before.head if before else b"")
+        self.tail: bytearray = bytearray(before.tail if before else b"")
+        self.nbytes: int = before.nbytes if before else 0
 
     def feed(self, data: bytes) -> None:
-        self._nbytes += len(data)
-        room = HEAD_BYTES - len(self._head)
+        self.nbytes += len(data)
+        room = HEAD_BYTES - len(self.head)
         if room > 0:
-            self._head += data[:room]
+            self.head += data[:room]
             data = data[room:]
-        self._tail += data
-        if len(self._tail) > 2 * TAIL_BYTES:
-            del self._tail[:-TAIL_BYTES]
+        self.tail += data
+        if len(self.tail) > 2 * TAIL_BYTES:
+            del self.tail[:-TAIL_BYTES]
 
     def stream(self) -> Stream:
-        tail = bytes(self._tail[-TAIL_BYTES:])
-        lost = self._nbytes - len(self._head) - len(tail)
+        tail = bytes(self.tail[-TAIL_BYTES:])
+        lost = self.nbytes - len(self.head) - len(tail)
         middle = f"\n[… {lost} bytes left out …]\n".encode() if lost else b""
-        text = (bytes(self._head) + middle + tail).decode("utf-8", "replace")
-        return Stream(text=text, nbytes=self._nbytes, truncated=lost > 0)
+        text = (bytes(self.head) + middle + tail).decode("utf-8", "replace")
+        return Stream(text=text, nbytes=self.nbytes, truncated=lost > 0)
 
 
 def run_process(
@@ -69,7 +79,7 @@ def run_process(
     env: Mapping[str, str],
     cwd: Path,
     timeout: float,
-    stop: threading.Event,
+    stop: Stop,
 ) -> Exit:
     """Run `argv` to its end, its time-out, or until `stop` is set; nothing of its process group survives.
 
@@ -88,52 +98,108 @@ def run_process(
         )
     except OSError as error:
         raise HarnessError(f"cannot start `{argv[0]}`: {error.strerror or error}; check --python") from error
-    tails = {"stdout": _Tail(), "stderr": _Tail()}
-    timed_out = interrupted = False
-    with selectors.DefaultSelector() as selector, _pidfd(process.pid) as exited:
-        for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
-            assert pipe is not None  # noqa: S101 - asked for above
-            os.set_blocking(pipe.fileno(), False)
-            selector.register(pipe, selectors.EVENT_READ, name)
-        selector.register(exited, selectors.EVENT_READ, "exit")
-        deadline = begin + timeout
-        while True:
-            # Short enough to see `stop` soon; the exit itself wakes us at once.
-            ready = selector.select(min(0.2, max(0.0, deadline - time.monotonic())))
-            ended = False
-            for key, _ in ready:
-                if key.data == "exit":
-                    ended = True
-                else:
-                    _pump(selector, key, tails)
-            if ended:
-                break
-            interrupted = stop.is_set()
-            timed_out = time.monotonic() >= deadline
-            if interrupted or timed_out:
-                _abort(process, timed_out=timed_out)
-                break
-        # The leader may be a zombie by now, which keeps the group's number from being used again.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - asked for above
+    with Streams(process.stdout.fileno(), process.stderr.fileno()) as streams, pidfd(process.pid) as exited:
+        end = streams.follow(process.pid, exited, deadline=begin + timeout, stop=stop)
+        kill_group(process.pid)
         status = process.wait()
         seconds = time.monotonic() - begin
-        _drain(selector, tails)
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
-    return Exit(
-        status=status,
-        seconds=seconds,
-        timed_out=timed_out,
-        interrupted=interrupted,
-        stdout=tails["stdout"].stream(),
-        stderr=tails["stderr"].stream(),
-    )
+        streams.drain()
+    process.stdout.close()
+    process.stderr.close()
+    return streams.exit(status, seconds, end)
+
+
+Ending = Literal["ended", "ready", "timed out", "interrupted"]
+
+
+class Streams:
+    """The two streams of a process under watch; a context manager that owns the watching, not the pipes."""
+
+    def __init__(self, stdout: int, stderr: int, *, before: Streams | None = None, kept_open: bool = False) -> None:
+        """`before`: what was written by the process this one was forked from is its own past.
+
+        `kept_open`: we hold a writing end ourselves, so that the streams have no end to wait for.
+        """
+        self._kept_open = kept_open
+        self.tails: dict[str, _Tail] = {
+            name: _Tail(before.tails[name] if before else None) for name in ("stdout", "stderr")
+        }
+        self._selector = selectors.DefaultSelector()
+        for name, fd in (("stdout", stdout), ("stderr", stderr)):
+            os.set_blocking(fd, False)
+            self._selector.register(fd, selectors.EVENT_READ, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+
+    def follow(self, pid: int, exited: int, *, deadline: float, stop: Stop, ready: int | None = None) -> Ending:
+        """Read on until the process ended, `ready` (a file descriptor) can be read, time is up, or `stop` is set.
+
+        When time is up it has been asked for its stack by then. It is the caller who kills it.
+        """
+        also: dict[int, Ending] = {exited: "ended"} if ready is None else {exited: "ended", ready: "ready"}
+        for fd, what in also.items():
+            self._selector.register(fd, selectors.EVENT_READ, what)
+        try:
+            while True:
+                # Short enough to see `stop` soon; the exit itself wakes us at once.
+                seen: set[str] = set()
+                for key, _ in self._selector.select(min(0.2, max(0.0, deadline - time.monotonic()))):
+                    if key.fd in also:
+                        seen.add(key.data)
+                    else:
+                        self._pump(key)
+                if seen:
+                    return "ready" if "ready" in seen else "ended"
+                if stop.is_set():
+                    return "interrupted"
+                if time.monotonic() >= deadline:
+                    _abort(pid, exited)
+                    return "timed out"
+        finally:
+            for fd in also:
+                self._selector.unregister(fd)
+
+    def drain(self) -> None:
+        """Read what is left: to the streams' end, or as long as a process that left the group may hold them."""
+        deadline = time.monotonic() + DRAIN_S
+        while time.monotonic() < deadline and self._selector.get_map():
+            keys = [key for key, _ in self._selector.select(0 if self._kept_open else deadline - time.monotonic())]
+            if not keys and self._kept_open:
+                return
+            for key in keys:
+                self._pump(key)
+
+    def exit(self, status: int, seconds: float, end: Ending) -> Exit:
+        """How the process ended, with all it wrote."""
+        return Exit(
+            status=status,
+            seconds=seconds,
+            timed_out=end == "timed out",
+            interrupted=end == "interrupted",
+            stdout=self.tails["stdout"].stream(),
+            stderr=self.tails["stderr"].stream(),
+        )
+
+    def _pump(self, key: selectors.SelectorKey) -> None:
+        """Take what is there; at the end of the stream, look no more."""
+        try:
+            data = os.read(key.fd, 1 << 18)
+        except BlockingIOError:
+            return
+        if not data:
+            self._selector.unregister(key.fileobj)
+            return
+        self.tails[key.data].feed(data)
 
 
 @contextlib.contextmanager
-def _pidfd(pid: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a context manager of an int
+def pidfd(pid: int) -> Iterator[int]:
+    """A file descriptor that can be read when the process ended."""
     fd = os.pidfd_open(pid)
     try:
         yield fd
@@ -141,40 +207,19 @@ def _pidfd(pid: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a contex
         os.close(fd)
 
 
-def _pump(selector: selectors.BaseSelector, key: selectors.SelectorKey, tails: Mapping[str, _Tail]) -> bool:
-    """Read what is there; False at the end of the stream."""
-    try:
-        data = os.read(key.fd, 1 << 18)
-    except BlockingIOError:
-        return True
-    if not data:
-        selector.unregister(key.fileobj)
-        return False
-    tails[key.data].feed(data)
-    return True
-
-
-def _drain(selector: selectors.BaseSelector, tails: Mapping[str, _Tail]) -> None:
-    deadline = time.monotonic() + DRAIN_S
-    while time.monotonic() < deadline:
-        keys = [key for key in selector.get_map().values() if key.data != "exit"]
-        if not keys:
-            return
-        for key, _ in selector.select(deadline - time.monotonic()):
-            if key.data == "exit":
-                selector.unregister(key.fileobj)
-            else:
-                _pump(selector, key, tails)
-
-
-def _abort(process: subprocess.Popen[bytes], *, timed_out: bool) -> None:
-    """Ask for a stack first (faulthandler answers SIGABRT), without leaving a core file behind."""
-    if not timed_out:
-        return
-    with contextlib.suppress(OSError, ValueError):
-        hard = resource.prlimit(process.pid, resource.RLIMIT_CORE)[1]
-        resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, hard))
+def kill_group(pid: int) -> None:
+    """Kill the process group `pid`. Its leader, not waited for yet, keeps the number from being used again."""
     with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGABRT)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(ABORT_GRACE_S)
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _abort(pid: int, exited: int) -> None:
+    """Ask for a stack first (faulthandler answers SIGABRT), without leaving a core file behind."""
+    with contextlib.suppress(OSError, ValueError):
+        hard = resource.prlimit(pid, resource.RLIMIT_CORE)[1]
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, hard))
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGABRT)
+    with selectors.DefaultSelector() as selector:
+        selector.register(exited, selectors.EVENT_READ)
+        selector.select(ABORT_GRACE_S)

@@ -9,9 +9,11 @@ from typing import Protocol
 
 import msgspec
 
-from reprocheck.engine.local import Job, LocalEngine
+from reprocheck.engine.base import Engine
+from reprocheck.engine.machine import refuse_unlike
 from reprocheck.engine.phases import RawRecord
-from reprocheck.model import Output, Record, Setting, Trial
+from reprocheck.engine.trial import Job
+from reprocheck.model import Machine, Output, Record, Setting, Trial
 from reprocheck.store.objects import TRACE
 from reprocheck.store.run import RunWriter, storage_errors, trial_key
 
@@ -53,8 +55,10 @@ class Runner:
     """
 
     writer: RunWriter
-    engine: LocalEngine
+    engine: Engine
     progress: Progress = field(default_factory=Silent)
+    mixed: bool = False
+    """Whether trials on machines of different kinds may stand in one run."""
     level: Setting = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
     """Keys of the trials that progress knows of: each is counted once, though the journal may be asked again."""
@@ -95,11 +99,17 @@ class Runner:
         for record in known:
             self.progress.ended(record)
         for record in self.engine.run(todo, self._keep):
+            if not self.mixed and (before := self._machine()) is not None:
+                refuse_unlike(before, record)
             self.writer.add(record)
             self.progress.ended(record)
 
     def _levelled(self, trial: Trial) -> Trial:
         return msgspec.structs.replace(trial, level=self.level)
+
+    def _machine(self) -> Machine | None:
+        """Where the run's first trial ran."""
+        return next((record.machine for record in self.writer.records() if record.machine is not None), None)
 
     def _keep(self, raw: RawRecord, folder: Path) -> Record:
         """Move what the trial wrote into the store, before its folder goes."""

@@ -62,7 +62,7 @@ class _Counted(Runner):
     """A runner whose new trials are paid for before they are run."""
 
     def __init__(self, runner: Runner, asker: Asker) -> None:
-        super().__init__(runner.writer, runner.engine, runner.progress, runner.level, runner.told)
+        super().__init__(runner.writer, runner.engine, runner.progress, runner.mixed, runner.level, runner.told)
         object.__setattr__(self, "_asker", asker)
 
     def run(self, trials: Sequence[Trial]) -> list[Record]:

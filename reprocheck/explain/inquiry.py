@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -12,11 +12,22 @@ from reprocheck.errors import UsageError
 from reprocheck.explain.asking import Asker
 from reprocheck.explain.causes import Findings, Question, find_causes
 from reprocheck.explain.interventions import Pair
+from reprocheck.explain.interventions.base import SIDES
 from reprocheck.explain.labels import Labels
 from reprocheck.explain.looking import look_closer, unknown_cause
 from reprocheck.explain.noisy import find_noise
+from reprocheck.explain.operator_call import operator_call
 from reprocheck.explain.ordering import Ordering, find_presence, find_rule
-from reprocheck.explain.remedy import LEAST_REPEATS, LEAST_TRIALS, Proposal, find_remedy, joined, proposals
+from reprocheck.explain.releases import other_releases
+from reprocheck.explain.remedy import (
+    LEAST_REPEATS,
+    LEAST_TRIALS,
+    Proposal,
+    find_absence,
+    find_remedy,
+    joined,
+    proposals,
+)
 from reprocheck.explain.reproducer import make_reproducer
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order, Swap
@@ -84,7 +95,7 @@ def explain(study: Study, context: Context) -> Study:
 
 def _judged(record: Record) -> bool:
     trial = record.trial
-    return not trial.env and not trial.actions and trial.trace is None and trial.blame is None
+    return trial.judged or msgspec.structs.replace(trial, presence=False).judged
 
 
 class _Inquiry:
@@ -135,12 +146,15 @@ class _Inquiry:
             note(f"explaining: why `{','.join(question.pair.bad.record.trial.order) or 'nothing'}` differs")
             answers.append((question, self._answer(question)))
         self.asker.reserve = 0
-        remedy, change = (None, None) if presence else self._remedy(ordering, answers, orders)
+        remedy, change = self._absence(ordering) if presence else self._remedy(ordering, answers, orders)
         complete = all(findings.complete for _, findings in answers) and not self.asker.refused
+        causes = _merged([cause for _, findings in answers for cause in findings.causes])
+        if remedy is not None:
+            remedy = msgspec.structs.replace(remedy, untried=other_releases(self.study, causes))
         study = msgspec.structs.replace(
             self.study,
             rule=ordering.rule,
-            causes=_merged([cause for _, findings in answers for cause in findings.causes]),
+            causes=causes,
             consequences=_unique([item for _, findings in answers for item in findings.consequences]),
             remedy=remedy,
             budget=Spent(trials=self.asker.spent, limit=self.asker.limit, complete=complete),
@@ -150,7 +164,8 @@ class _Inquiry:
         note("explaining: writing a reproducer, and running it")
         context = ordering.rule.context if ordering.rule is not None else ()
         runner = self.context.runner
-        made = make_reproducer(study, ordering.swaps[0], context, runner.job, runner.writer.folder, change)
+        call = operator_call(study, self.context.records, runner.writer.objects)
+        made = make_reproducer(study, ordering.swaps[0], context, runner.job, runner.writer.folder, change, call)
         return msgspec.structs.replace(study, reproducer=made)
 
     def noise(self) -> Study:
@@ -172,7 +187,7 @@ class _Inquiry:
         findings = find_causes(question, self.asker)
         try:
             if not findings.causes and findings.complete:
-                closer = look_closer(question, self.asker)
+                closer = self._once_more(question) or look_closer(question, self.asker)
                 if closer is not None:
                     found = find_causes(closer, self.asker)
                     found.tried[:0] = findings.tried
@@ -197,6 +212,14 @@ class _Inquiry:
         remedy = find_remedy(orders, list(proposed.values()), self.asker)
         return remedy, proposed.get(remedy.text) if remedy is not None else None
 
+    def _absence(self, ordering: Ordering) -> tuple[Remedy | None, None]:
+        """The remedy where the mere import of some subjects changes the result: to do without them."""
+        if ordering.rule is None or not ordering.rule.context:
+            return None, None
+        self.context.runner.progress.note("explaining: trying a remedy over all orders")
+        orders = [arm.order for arm in self.study.orders if not arm.presence and arm.same_as is None]
+        return find_absence(orders, ordering.rule.context, self.asker), None
+
     def _rule(self) -> Ordering:
         orders = {arm.order for arm in self.study.orders if not arm.presence}
         records = [record for record in self.counted if record.trial.order in orders]
@@ -214,6 +237,22 @@ class _Inquiry:
             bad=bad_label,
             differences=self._with_events(differences(*records), {"good": good_label, "bad": bad_label}),
         )
+
+    def _once_more(self, question: Question) -> Question | None:
+        """The question with differences that only fresh runs show; None where there are no new ones.
+
+        The first runs of a study may be unlike all later ones: they compile, download, fill caches.
+        """
+        known = {item.key for item in question.differences}
+        sides = [(question.pair.trial(side).order, question.label(side)) for side in SIDES]
+        fresh = 1 + max(record.trial.repeat for record in self.judged if record.trial.repeat < VERIFYING)
+        records = [self._records(order, label, first=fresh) for order, label in sides]
+        found = differences(*records)
+        if all(item.key in known for item in found):
+            return None
+        labels = {"good": question.good, "bad": question.bad}
+        good, bad = (Views(found[0]) for found in records)
+        return replace(question, pair=Pair(good=good, bad=bad), differences=self._with_events(found, labels))
 
     def _with_events(self, found: Sequence[StateDifference], labels: Mapping[str, str]) -> tuple[StateDifference, ...]:
         """The differences with the events that are known from the study's own."""
@@ -235,8 +274,8 @@ class _Inquiry:
             for item in found
         )
 
-    def _records(self, order: Order, label: str) -> Sequence[Record]:
-        """Captured records of an order with its label, run where there are too few."""
+    def _records(self, order: Order, label: str, *, first: int | None = None) -> Sequence[Record]:
+        """Captured records of an order with its label, run where there are too few; fresh ones from `first` on."""
         presence = len(order) < len(self.study.subjects)
         found = [
             record
@@ -244,9 +283,11 @@ class _Inquiry:
             if record.trial.order == order
             and record.trial.presence is presence
             and record.trial.capture
+            and not record.trial.forked
+            and first is None
             and self._labelled(record, label)
         ]
-        repeat = 0
+        repeat = first or 0
         while len(found) < RECORDS_OF_A_SIDE:
             trial = Trial(order=order, repeat=repeat, presence=presence)
             record = self.asker.records([trial])[0]

@@ -21,7 +21,7 @@ from reprocheck.explain.swap import Order
 from reprocheck.explain.views import ABSENT, WORKLOAD
 from reprocheck.model import Remedy, Trial
 
-__all__ = ["Proposal", "find_remedy", "joined", "proposals"]
+__all__ = ["Proposal", "find_absence", "find_remedy", "joined", "proposals"]
 
 LEAST_TRIALS = 6
 """So many runs at least, over all orders together, before a remedy is said to work."""
@@ -47,16 +47,18 @@ class Proposal:
         )
 
 
-def find_remedy(orders: Sequence[Order], proposed: Sequence[Proposal], asker: Asker) -> Remedy | None:
+def find_remedy(
+    orders: Sequence[Order], proposed: Sequence[Proposal], asker: Asker, *, presence: bool = False
+) -> Remedy | None:
     """The first proposal under which all `orders` agree and none fails; with what was tried before it in `failed`.
 
-    None when nothing was tried, for want of proposals or of budget.
+    With `presence`, the orders leave subjects out. None when nothing was tried, for want of proposals or of budget.
     """
     repeats = max(LEAST_REPEATS, asker.labels.repeats, -(-LEAST_TRIALS // len(orders)))
     failed: list[str] = []
     for proposal in proposed[:MOST_PROPOSALS]:
         try:
-            labels, trials = _outcomes(orders, proposal, asker, repeats)
+            labels, trials = _outcomes(orders, proposal, asker, repeats, presence=presence)
         except BudgetSpentError:
             break
         if len(labels) == 1 and asker.labels.failure(label := labels.pop()) is None:
@@ -78,9 +80,11 @@ def find_remedy(orders: Sequence[Order], proposed: Sequence[Proposal], asker: As
     )
 
 
-def _outcomes(orders: Sequence[Order], proposal: Proposal, asker: Asker, repeats: int) -> tuple[set[str], int]:
+def _outcomes(
+    orders: Sequence[Order], proposal: Proposal, asker: Asker, repeats: int, *, presence: bool
+) -> tuple[set[str], int]:
     """The labels over all orders, and how many runs that is. The first run of each order may end it early."""
-    trials = [proposal.apply(Trial(order=order, repeat=0)) for order in orders]
+    trials = [proposal.apply(Trial(order=order, repeat=0, presence=presence)) for order in orders]
     labels = {asker.labels.label([record]) for record in asker.records(trials)}
     if len(labels) > 1 and asker.labels.repeats == 1:
         return labels, len(trials)
@@ -89,6 +93,22 @@ def _outcomes(orders: Sequence[Order], proposal: Proposal, asker: Asker, repeats
     for at in range(len(trials)):
         labels.add(asker.labels.label(records[at * repeats : (at + 1) * repeats]))
     return labels, len(again)
+
+
+def find_absence(orders: Sequence[Order], names: Sequence[str], asker: Asker) -> Remedy | None:
+    """What helps where the mere import of `names` changes the result: all `orders` without them, if those agree.
+
+    None where that leaves nothing to import, or the budget is spent.
+    """
+    without = list(dict.fromkeys(tuple(name for name in order if name not in names) for order in orders))
+    shown = " and ".join(f"`{name}`" for name in names)
+    lines = "\n".join(f"import {name}" for name in names)
+    proposal = Proposal(
+        text=f"do not import {shown} before the workload has run: leave it out, or import it where it is used",
+        kind="import later",
+        snippets={"where it is used": lines},
+    )
+    return find_remedy(without, [proposal], asker, presence=True)
 
 
 def proposals(question: Question, findings: Findings, *, first: Sequence[str] = ()) -> list[Proposal]:

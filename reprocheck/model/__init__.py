@@ -34,14 +34,29 @@ from reprocheck.model.outcome import (
     StateDifference,
     Suite,
 )
+from reprocheck.model.plan import Audit, Coverage, Covered, NotRun, Reduction, Share
 from reprocheck.model.study import Study
-from reprocheck.model.trial import Event, Failure, NotCompared, Output, Record, Snapshot, Stream, Target, Trial
+from reprocheck.model.trial import (
+    Event,
+    Failure,
+    Machine,
+    NotCompared,
+    Output,
+    Record,
+    Snapshot,
+    Stream,
+    Target,
+    Trial,
+)
 
 __all__ = [
     "Arm",
+    "Audit",
     "Cause",
     "Change",
     "Consequence",
+    "Coverage",
+    "Covered",
     "Difference",
     "DifferingTest",
     "Event",
@@ -52,8 +67,10 @@ __all__ = [
     "Group",
     "KernelDifference",
     "Level",
+    "Machine",
     "Noise",
     "NotCompared",
+    "NotRun",
     "OperatorOrigin",
     "OperatorOutput",
     "Origin",
@@ -61,10 +78,12 @@ __all__ = [
     "OutputDifference",
     "PassesAt",
     "Record",
+    "Reduction",
     "Remedy",
     "Reproducer",
     "Rule",
     "Setting",
+    "Share",
     "Snapshot",
     "Spent",
     "StateDifference",

@@ -96,6 +96,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     snippets: dict[str, str] = {}
     """`shell`, `conftest.py`, `Dockerfile`, … -> lines to paste."""
     failed: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
+    """What may help as well and was not tried, with the command that tries it."""
 
 
 class Reproducer(Struct, frozen=True, kw_only=True):

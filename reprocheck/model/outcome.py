@@ -78,6 +78,8 @@ class Arm(Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     """Group id of each trial, in order of repeat."""
     trials: int = 0
+    forked: int = 0
+    """How many of its trials were forked from a process that shares imports: the verdict does not stand on these."""
     failures: int = 0
     presence: bool = False
     preloaded: tuple[str, ...] = ()
@@ -173,6 +175,10 @@ class Noise(Struct, frozen=True, kw_only=True):
 
     p_value: float | None
     """Exact permutation test that the outcome depends on the order; None when nothing differed."""
+    alpha: float | None = None
+    """What p was held against at the last look; looks share one threshold, so that several may be taken."""
+    tested: int | None = None
+    """Trials the test counts, where these are not all of them: fresh ones of two orders, picked because they differ."""
     method: str = "exact"
     repeats: int
     """Trials per order (the smallest)."""

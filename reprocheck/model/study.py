@@ -20,7 +20,8 @@ from reprocheck.model.explanation import (
 )
 from reprocheck.model.factors import Factors, Setting
 from reprocheck.model.outcome import Arm, Group, Noise, OutputDifference, StateDifference, Suite
-from reprocheck.model.trial import NotCompared, Target
+from reprocheck.model.plan import Covered, NotRun, Reduction
+from reprocheck.model.trial import Machine, NotCompared, Target
 
 __all__ = ["Study"]
 
@@ -43,6 +44,12 @@ class Study(Struct, frozen=True, kw_only=True):
     subjects_from: str
     orders: tuple[Arm, ...]
     plan: str
+    isolation: str = "fresh"
+    """`shared-prefix` when trials were to be forked from processes that share imports; see `Arm.forked`."""
+    coverage: Covered | None = None
+    """What the plan promised and what its trials came to; None in documents of before this was told."""
+    not_run: NotRun | None = None
+    reduction: Reduction | None = None
     groups: tuple[Group, ...]
     outputs: tuple[OutputDifference, ...]
     selected: tuple[str, ...] = ()
@@ -73,6 +80,8 @@ class Study(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     environment: dict[str, Any] = {}
     """Interpreter, machine, pinned and dropped variables."""
+    machines: tuple[Machine, ...] = ()
+    """Where the trials that were judged ran."""
     command: tuple[str, ...] = ()
     """The command that repeats it."""
     seconds: float = 0.0

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from reprocheck.model.base import Struct
 
-__all__ = ["Event", "Failure", "NotCompared", "Output", "Record", "Snapshot", "Stream", "Target", "Trial"]
+__all__ = ["Event", "Failure", "Machine", "NotCompared", "Output", "Record", "Snapshot", "Stream", "Target", "Trial"]
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class Stream(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One run of the workload in one fresh interpreter."""
+    """One run of the workload, in a fresh interpreter unless it is `forked`."""
 
     order: tuple[str, ...]
     repeat: int
@@ -122,11 +122,51 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Trace request, for the passes that locate (never part of a verdict)."""
     blame: dict[str, Any] | None = None
     """`{"keys": […], "modules": […]}`: find who changes these state keys during the imports; no workload is run."""
+    forked: bool = False
+    """True for a trial that may be forked from a process which imported what its order shares with others. Such trials
+    say which orders to look at; no verdict stands on them."""
+    imports_only: bool = False
+    """True for a probe: the subjects are imported and their load trace captured; no workload is run."""
 
     @property
     def variables(self) -> dict[str, str | None]:
         """All environment changes: those of its level, then its own."""
         return {**self.level, **self.env}
+
+    @property
+    def judged(self) -> bool:
+        """True for a trial that a verdict may stand on: the whole workload as it is, nothing done to it."""
+        return (
+            not self.env
+            and not self.actions
+            and self.trace is None
+            and self.blame is None
+            and not self.presence
+            and not self.forked
+            and not self.imports_only
+        )
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """Where a trial ran, as far as a result can depend on it; empty strings are facts that could not be read."""
+
+    host: str
+    cpu: str
+    """The CPU's model name."""
+    features: str
+    """Digest of the instruction sets the CPU offers: libraries choose their kernels by them."""
+    cores: int
+    """CPUs the trial may use: thread pools are sized by them."""
+    kernel: str
+    libc: str
+    python: str
+    """The trial's interpreter: implementation and version."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs (or numbers) of the devices a trial can see."""
+    gpu_models: tuple[str, ...] = ()
+    """Models of all devices of the machine, each named once."""
+    driver: str = ""
+    """Version of the NVIDIA driver."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -153,7 +193,12 @@ class Record(Struct, frozen=True, kw_only=True):
     timeline: dict[str, float] = {}
     """Phase -> seconds since start at which it ended."""
     python: dict[str, str] = {}
+    machine: Machine | None = None
     stdout: Stream = Stream(text="", nbytes=0)
     stderr: Stream = Stream(text="", nbytes=0)
     trace: str | None = None
     """Digest of the stored trace, if one was asked for."""
+    isolation: Literal["fresh", "forked"] = "fresh"
+    """Whether it had an interpreter of its own from the start, or was forked after a part of its imports."""
+    not_forked: str | None = None
+    """Why a trial that was to be forked got a fresh interpreter."""

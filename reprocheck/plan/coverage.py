@@ -12,29 +12,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from reprocheck.model import Struct
+from reprocheck.model import Coverage, Record, Share
 
-__all__ = ["Coverage", "Gain", "Share", "Tally", "best_first", "coverage"]
-
-
-class Share(NamedTuple):
-    """So many of so many."""
-
-    covered: int
-    total: int
-
-
-class Coverage(Struct, frozen=True, kw_only=True):
-    """What a list of orders covers."""
-
-    pairs: Share
-    """Ordered pairs: `a` somewhere before `b`."""
-    triples: Share
-    """Ordered triples: `a` somewhere before `b` somewhere before `c`."""
-    firsts: Share
-    """Subjects that come first in some order."""
-    adjacencies: Share
-    """Ordered pairs with nothing in between: `a` directly before `b`."""
+__all__ = ["Coverage", "Gain", "Share", "Tally", "achieved", "best_first", "coverage", "tried"]
 
 
 class Gain(NamedTuple):
@@ -91,10 +71,10 @@ class Tally:
         """The totals so far."""
         n = self._n
         return Coverage(
-            pairs=Share(_count(self._before), n * (n - 1)),
-            triples=Share(sum(map(_count, self._triples)), n * (n - 1) * (n - 2)),
-            firsts=Share(self._first.bit_count(), n),
-            adjacencies=Share(_count(self._adjacent), n * (n - 1)),
+            pairs=Share(covered=_count(self._before), total=n * (n - 1)),
+            triples=Share(covered=sum(map(_count, self._triples)), total=n * (n - 1) * (n - 2)),
+            firsts=Share(covered=self._first.bit_count(), total=n),
+            adjacencies=Share(covered=_count(self._adjacent), total=n * (n - 1)),
         )
 
 
@@ -112,6 +92,18 @@ def coverage(orders: Iterable[Sequence[str]], subjects: Sequence[str]) -> Covera
     for order in orders:
         tally.add([number[subject] for subject in order])
     return tally.coverage()
+
+
+def tried(record: Record) -> tuple[str, ...]:
+    """The order a trial really went through: subjects as their imports began, the one that failed being the last."""
+    failed = record.failure.subject if record.failure is not None else None
+    began = record.effective_order
+    return (*began, failed) if failed is not None and failed not in began else began
+
+
+def achieved(records: Iterable[Record], subjects: Sequence[str]) -> Coverage:
+    """What these trials came to: an order that loads like another adds nothing, one that died adds its beginning."""
+    return coverage(dict.fromkeys(tried(record) for record in records), subjects)
 
 
 def best_first(orders: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -14,10 +14,13 @@ from reprocheck.model import Struct
 from reprocheck.plan import designs
 from reprocheck.plan.coverage import Coverage, best_first, coverage
 
-__all__ = ["MOST_ORDERS", "OrderPlan", "cut", "orders_for"]
+__all__ = ["MOST_BY_DEFAULT", "MOST_ORDERS", "OrderPlan", "cut", "orders_for"]
 
 MOST_ORDERS = math.factorial(7)
 """`all` and `sample:N` refuse to make more orders than this."""
+
+MOST_BY_DEFAULT = 64
+"""Orders the default design runs unless more are asked for: what adds least coverage is cut, and the plan says so."""
 
 _ALL_UP_TO = 4  # subjects; 24 orders. Above, the default is a design.
 _NAMES = ("all", "pairs", "triples", "balanced", "triples+balanced", "sample:N", "default")
@@ -36,6 +39,8 @@ class OrderPlan(Struct, frozen=True, kw_only=True):
     """The seed the orders depend on; None when nothing about them is random."""
     stated: Coverage
     """What is covered if every one of the orders comes back."""
+    cut_from: int | None = None
+    """Orders the design has, when the plan was cut to fewer."""
 
 
 def orders_for(
@@ -45,6 +50,7 @@ def orders_for(
     seed: int | None = None,
     explicit: Sequence[Sequence[str]] = (),
     varies_otherwise: bool = False,
+    most: int | None = None,
 ) -> OrderPlan:
     """The plan for `subjects`, given in the user's own order.
 
@@ -56,6 +62,7 @@ def orders_for(
         seed: For designs that draw at random; 0 when not given, so that equal questions get equal plans.
         explicit: Orders asked for one by one. With `default` they replace the design, otherwise they are
             added to it. They run right after the user's own order, in the sequence given.
+        most: Orders at most; None: `MOST_BY_DEFAULT` for the default design, all of what was asked for otherwise.
         varies_otherwise: True when something else than the order varies too (presence arms, another
             environment), so that a single order is a question as well.
 
@@ -78,9 +85,11 @@ def orders_for(
         design, drawn, rest = _rows(own, spec, seed or 0)
         design += "+explicit" if listed else ""
     orders = tuple(dict.fromkeys([own, *listed, *rest]))
-    if len(orders) < 2 and not varies_otherwise:
+    if most is None and spec == "default":
+        most = MOST_BY_DEFAULT
+    if len(orders[:most]) < 2 and not varies_otherwise:
         raise UsageError(_nothing_varies(own))
-    return OrderPlan(
+    plan = OrderPlan(
         subjects=own,
         orders=orders,
         spec=spec,
@@ -88,12 +97,19 @@ def orders_for(
         seed=(seed or 0) if drawn else None,
         stated=coverage(orders, own),
     )
+    return plan if most is None or len(orders) <= most else cut(plan, most)
 
 
 def cut(plan: OrderPlan, most: int) -> OrderPlan:
     """The plan's first `most` orders (at least one), with the coverage these alone state."""
     orders = plan.orders[: max(1, most)]
-    return msgspec.structs.replace(plan, orders=orders, stated=coverage(orders, plan.subjects))
+    total = plan.cut_from or len(plan.orders)
+    return msgspec.structs.replace(
+        plan,
+        orders=orders,
+        stated=coverage(orders, plan.subjects),
+        cut_from=total if len(orders) < total else None,
+    )
 
 
 def _rows(own: tuple[str, ...], spec: str, seed: int) -> tuple[str, bool, list[tuple[str, ...]]]:

@@ -19,7 +19,7 @@ __all__ = ["KEYWORDS", "asked", "check_keywords", "merged", "place_of"]
 # Checked as keys of `[tool.reprocheck]` are.
 _STUDY = (
     *("imports", "orders", "repeat", "max_repeat", "timeout", "seed", "python", "env", "outputs", "tolerance"),
-    *("presence", "observer", "vary"),
+    *("presence", "observer", "isolation", "vary"),
 )
 
 

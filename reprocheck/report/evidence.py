@@ -213,6 +213,7 @@ class Evidence:
         if self.run is None:
             return ()
         bare_only = self.study.noise.observer == "differs"
+        forks = {order for arm, order in zip(self.arms, self._orders, strict=True) if arm.forked}
         positions = {name: number for number, name in enumerate(self._names)}
         numbers: list[dict[str, int]] = [{} for _ in positions]
         orders = self._orders
@@ -220,7 +221,8 @@ class Evidence:
         for line in self.run.journal():
             record = self.run.read(line.record, _Outcome)
             trial = record.trial
-            plain = trial == Trial(order=trial.order, repeat=trial.repeat, capture=trial.capture, level=self._raw.level)
+            arm = Trial(order=trial.order, repeat=trial.repeat, forked=trial.order in forks, level=self._raw.level)
+            plain = trial == msgspec.structs.replace(arm, capture=trial.capture)
             if not plain or trial.order not in orders or (bare_only and trial.capture):
                 continue
             seen.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ LEAST_BUDGET = 40
 MOST_CONSEQUENCES = 6
 MOST_FAILED = 3
 KNOWN_VALUE = 80
+_INSTALLED = re.compile(r"`[^`\s]*/(?:site|dist)-packages/([^`]+)`")
+"""A path below the folder of installed packages: from there on it is known to its readers."""
 
 
 def explanation(study: Study) -> list[tuple[str, str]]:
@@ -29,11 +32,11 @@ def _lines(study: Study) -> Iterator[tuple[str, str]]:
     for cause in study.causes:
         yield "cause", _cause(cause)
     for text in dict.fromkeys(cause.text for cause in study.causes if cause.status != "unknown"):
-        yield "shown", text
+        yield "shown", _INSTALLED.sub(r"`\1`", text)
     if study.consequences:
         keys = [f"`{item.key}`" for item in study.consequences]
         more = f" and {len(keys) - MOST_CONSEQUENCES} more" if len(keys) > MOST_CONSEQUENCES else ""
-        yield "follows", f"from it follow {', '.join(keys[:MOST_CONSEQUENCES])}{more}"
+        yield "follows", f"effects of that, no causes of their own: {', '.join(keys[:MOST_CONSEQUENCES])}{more}"
     if study.remedy is not None:
         yield from _remedy(study.remedy)
     if study.reproducer is not None:
@@ -48,11 +51,23 @@ def _cause(cause: Cause) -> str:
         return f"unknown: {cause.text}" + _place(cause)
     if cause.orders[0] == cause.orders[1]:
         return f"{cause.status}: {cause.kind} (`{cause.key}`)"
-    text = f"{cause.status}: {cause.kind} `{cause.key}` is {_value(cause.bad)} in group {cause.groups[1]}, "
+    text = f"{cause.status}: {_what(cause)} {_value(cause.bad)} in group {cause.groups[1]}, "
     text += f"{_value(cause.good)} in group {cause.groups[0]}{_place(cause)}"
     if cause.needs:
         text += f"; together with {', '.join(f'`{key}`' for key in cause.needs)}"
     return text
+
+
+def _what(cause: Cause) -> str:
+    """Subject and verb: whoever has to act at night should not need to know how keys are spelt."""
+    parts = cause.key.split(".")
+    if cause.key.startswith("environ.") and len(parts) > 2:
+        return f"{cause.kind} variable `{'.'.join(parts[2:])}` is"
+    if cause.key.startswith("libraries.binding."):
+        return f"{cause.kind}: `{_short('.'.join(parts[2:-1]))}` takes its {parts[-1]} functions from"
+    if cause.key.startswith("libraries.soname."):
+        return f"{cause.kind}: what is loaded as `{'.'.join(parts[2:])}` is"
+    return f"{cause.kind} `{cause.key}` is"
 
 
 def _place(cause: Cause) -> str:
@@ -83,12 +98,15 @@ def _value(value: object) -> str:
     if value == "absent":
         return "absent"
     text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    text = _INSTALLED.sub(r"`\1`", f"`{text}`")[1:-1]
     return f"`{text if len(text) <= KNOWN_VALUE else text[: KNOWN_VALUE - 1] + '…'}`"
 
 
 def _remedy(remedy: Remedy) -> Iterator[tuple[str, str]]:
     if not remedy.agrees:
-        yield "remedy", f"none found; tried: {'; '.join(remedy.failed)}"
+        yield "remedy", f"none found; tried: {'; '.join(remedy.failed)}" if remedy.failed else remedy.text
+        for text in remedy.untried:
+            yield "or", text
         return
     group = f", in group {remedy.group}" if remedy.group else ", in a group of their own"
     text = f"{remedy.text}; tried: all {remedy.orders} orders agree{group} ({remedy.tried_trials} trials)"
@@ -98,6 +116,8 @@ def _remedy(remedy: Remedy) -> Iterator[tuple[str, str]]:
     yield "remedy", text
     for place, lines in list(remedy.snippets.items())[:2]:
         yield f"in {place}" if place == "shell" else place, lines
+    for text in remedy.untried:
+        yield "or", text
 
 
 def _run(study: Study) -> str:

@@ -13,6 +13,7 @@ from reprocheck.headline import outcomes_text
 from reprocheck.model import DifferingTest, Study
 from reprocheck.report.failure import failure_text
 from reprocheck.report.plain import clip, visible
+from reprocheck.report.planned import planned_rows
 
 __all__ = ["junit_xml"]
 
@@ -54,6 +55,7 @@ def _properties(suite: ET.Element, study: Study) -> None:
         "reprocheck.verdict": study.verdict,
         "reprocheck.subjects": ",".join(study.subjects),
         "reprocheck.orders": study.plan,
+        **{f"reprocheck.{name.replace(' ', '-')}": text for name, text in planned_rows(study)},
         "reprocheck.p": "" if study.noise.p_value is None else f"{study.noise.p_value:.3g}",
         "reprocheck.run_folder": study.run_dir,
     }

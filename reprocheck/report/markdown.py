@@ -11,6 +11,7 @@ from reprocheck.headline import order_text, outcomes_text
 from reprocheck.model import Difference, Study
 from reprocheck.report.levels import factor_rows, level_head, level_rows, told
 from reprocheck.report.plain import clip, one_line, visible
+from reprocheck.report.planned import planned_rows
 from reprocheck.report.text import change_text, passing, value_text
 
 __all__ = ["code", "prose", "studies_markdown", "study_markdown"]
@@ -52,6 +53,8 @@ def study_markdown(study: Study) -> str:
             lines += _fence(text, "console" if name == "shell" else "")
     lines += _levels(study)
     lines += _orders(study)
+    lines += [line for name, text in planned_rows(study) for line in (f"**{name.capitalize()}:** {prose(text)}", "")]
+    lines += [line for note in study.notes for line in (f"Note: {prose(note)}", "")]
     lines += _tests(study)
     lines += _start(study)
     lines += _why(study)
@@ -126,7 +129,7 @@ def _orders(study: Study) -> list[str]:
         (
             code(order_text(arm.order)),
             "=" if arm.same_as is not None else ", ".join(told(letter) for letter in sorted(set(arm.groups))[:6]),
-            "" if arm.same_as is not None else str(arm.trials),
+            "" if arm.same_as is not None else f"{arm.trials}{', forked' if arm.forked else ''}",
             f"loads as {code(order_text(arm.same_as))} does" if arm.same_as is not None else "",
         )
         for arm in arms[:MAX_ORDERS]

@@ -69,7 +69,7 @@ _PLAIN_KINDS = ("fp", "torch", "numpy", "cupy", "openmp", "blas", "process", "cu
 _STRUCTURE = frozenset(
     {
         *("schema", "verdict", "kind", "status", "method", "observer", "dtype", "other_dtype", "severity", "why"),
-        *("group", "groups", "id", "digest", "trace", "record", "reprocheck_version", "started"),
+        *("group", "groups", "id", "digest", "trace", "record", "reprocheck_version", "started", "isolation"),
     }
 )
 
@@ -108,6 +108,9 @@ class Redaction:
             self._learn(study)
         else:
             self._shorten(study.target)
+        for machine in study.machines:
+            private = {machine.host, *machine.gpus} - _PUBLIC - {""}
+            self._names.update({name: self._token("machine", name) for name in private})
         self._pattern = _alternatives(self._names)
 
     def study(self, study: Study) -> Study:
@@ -366,8 +369,13 @@ def _frames(traceback: str | None) -> str | None:
 
 def _without_values(command: Iterable[str]) -> Iterable[str]:
     """The words of a command line, variables without values that must not be seen."""
-    after = False
+    after = place = False
     for word in command:
+        if place or word.startswith(_PLACES_SET):
+            yield HIDDEN if place else f"{word.partition('=')[0]}={HIDDEN}"
+            place = False
+            continue
+        place = word in _PLACES
         head = next((start for start in ("--env=", "--vary=") if word.startswith(start)), "")
         name, equals, _ = word.removeprefix(head).partition("=")
         hide = (after or head) and equals and not keeps_value(name)
@@ -414,6 +422,10 @@ def _numbered(factors: Factors) -> Factors:
             for level in factors.levels
         ),
     )
+
+
+_PLACES = ("--scheduler", "--workers")
+_PLACES_SET = tuple(f"{option}=" for option in _PLACES)
 
 
 def _hidden_values(study: Study) -> list[str]:

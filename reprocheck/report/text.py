@@ -17,6 +17,7 @@ from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, P
 from reprocheck.report.beginning import beginning
 from reprocheck.report.explanation import explanation
 from reprocheck.report.levels import factor_rows, level_head, level_rows, moved, told
+from reprocheck.report.planned import planned_rows
 
 __all__ = ["console_for", "print_differences", "print_study"]
 
@@ -117,6 +118,7 @@ def _facts(study: Study, console: Console) -> None:
         ("workload", study.workload),
         ("subjects", f"{', '.join(study.subjects)}  (from {study.subjects_from})"),
         ("orders", study.plan),
+        *planned_rows(study),
         ("python", f"{environment.get('python', '')}"),
     ]
     if pinned:
@@ -186,7 +188,7 @@ def _arm_cells(arm: Arm, study: Study) -> tuple[Text, ...]:
         )
     details += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
     details += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
-    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}"
+    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}{', forked' if arm.forked else ''}"
     return Text(letter, style="bold"), name, Text(runs, style="dim"), Text("; ".join(details))
 
 

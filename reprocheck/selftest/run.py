@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,18 +12,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reprocheck.api import check
+from reprocheck.engine.abilities import AVX512, COMPILER, CORES, GPU, NotChecked, ability, not_shown
 from reprocheck.selftest.faults import FAULTS
 from reprocheck.selftest.planted import Fault
-from reprocheck.selftest.score import Case, NotChecked, SelfTest, judge_case, summary
+from reprocheck.selftest.score import Case, SelfTest, judge_case, summary
 from reprocheck.store.run import Run
 
 __all__ = ["missing", "run_case", "run_selftest"]
 
 TIMEOUT_S = 60.0
+BYSTANDER = "bystander"
 
 _NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
-    "cores": (lambda: len(os.sched_getaffinity(0)) > 1, "one core"),
-    "compiler": (lambda: shutil.which("cc") is not None, "no C compiler (cc)"),
+    "cores": (lambda: ability(CORES).can, "one core"),
+    "compiler": (lambda: ability(COMPILER).can, "no C compiler (cc)"),
     "torch": (lambda: importlib.util.find_spec("torch") is not None, "torch is not installed"),
     "x86-64": (lambda: platform.machine() == "x86_64", "not an x86-64 processor"),
 }
@@ -37,9 +37,16 @@ def missing(fault: Fault) -> str | None:
 
 
 def run_selftest(
-    *, quick: bool = False, faults: Sequence[Fault] = FAULTS, told: Callable[[Case], None] = lambda _: None
+    *,
+    quick: bool = False,
+    isolation: str = "fresh",
+    faults: Sequence[Fault] = FAULTS,
+    told: Callable[[Case], None] = lambda _: None,
 ) -> SelfTest:
-    """Plant `faults` (the quick ones, with `quick`) one after the other; `told` hears of each as it ends."""
+    """Plant `faults` (the quick ones, with `quick`) one after the other; `told` hears of each as it ends.
+
+    Two subjects have no common beginning to share, so with `isolation` shared-prefix an empty module is a third one.
+    """
     from reprocheck import __version__
 
     begin = time.monotonic()
@@ -49,46 +56,37 @@ def run_selftest(
     with tempfile.TemporaryDirectory(prefix="reprocheck-selftest-") as scratch:
         for number, fault in enumerate(chosen):
             if missing(fault) is None:
-                case = run_case(fault, Path(scratch).resolve() / f"{number:02d}")
+                case = run_case(fault, Path(scratch).resolve() / f"{number:02d}", isolation=isolation)
                 cases.append(case)
                 told(case)
     planted, found, recall, precision = summary(cases)
     return SelfTest(
         reprocheck_version=__version__,
         quick=quick,
+        isolation=isolation,
         planted=planted,
         found=found,
         recall=recall,
         precision=precision,
         trials=sum(case.trials for case in cases),
         seconds=round(time.monotonic() - begin, 1),
-        not_checked=(*(NotChecked(what=fault.name, why=why) for fault, why in skipped), *_blind()),
+        not_checked=(*(NotChecked(what=fault.name, why=why) for fault, why in skipped), *not_shown(GPU, AVX512)),
         cases=tuple(cases),
     )
 
 
-def run_case(fault: Fault, folder: Path) -> Case:
+def run_case(fault: Fault, folder: Path, *, isolation: str = "fresh") -> Case:
     """Plant one fault in `folder`, run the whole line on it, and judge what came out."""
     begin = time.monotonic()
     folder.mkdir(parents=True)
     fault.write(folder)
     if fault.prepare:
         subprocess.run([sys.executable, "-c", fault.prepare], cwd=folder, check=True, stdin=subprocess.DEVNULL)
-    options = {"timeout": TIMEOUT_S, **fault.options}
-    study = check("work.py::run", fault.imports, cwd=folder, out=folder / "run", **options)
+    options = {"timeout": TIMEOUT_S, "isolation": isolation, **fault.options}
+    imports = fault.imports
+    if isolation == "shared-prefix" and len(imports) == 2:
+        imports = (*imports, BYSTANDER)
+        (folder / f"{BYSTANDER}.py").touch()
+    study = check("work.py::run", imports, cwd=folder, out=folder / "run", **options)
     trials = len(Run(folder / "run").journal())
     return judge_case(fault, study, folder, trials, time.monotonic() - begin)
-
-
-def _blind() -> list[NotChecked]:
-    """What no planted fault can show here."""
-    found = []
-    if not any(Path("/dev").glob("nvidia[0-9]*")):
-        found.append(NotChecked(what="GPU settings and libraries", why="no CUDA device"))
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        flags = ""
-    if "avx512f" not in flags:
-        found.append(NotChecked(what="kernels for AVX-512", why="the processor has none"))
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from reprocheck.engine.abilities import NotChecked
 from reprocheck.model import Struct, Study
 from reprocheck.selftest.planted import Fault
 
@@ -34,13 +35,6 @@ class Case(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class NotChecked(Struct, frozen=True, kw_only=True):
-    """Something that this machine cannot show."""
-
-    what: str
-    why: str
-
-
 class SelfTest(Struct, frozen=True, kw_only=True):
     """The result of the self-test. Its JSON is what `--format json` prints."""
 
@@ -48,6 +42,7 @@ class SelfTest(Struct, frozen=True, kw_only=True):
     schema_version: int = 1
     reprocheck_version: str
     quick: bool
+    isolation: str = "fresh"
     planted: int
     """Verdicts and causes that were planted."""
     found: int

@@ -28,7 +28,7 @@ from reprocheck.errors import StoreError, UsageError
 from reprocheck.model import Record, Setting, Struct, Study, Target, Trial
 from reprocheck.store.objects import ObjectStore
 
-__all__ = ["Run", "RunWriter", "Spec", "at_level", "runs_in", "trial_key"]
+__all__ = ["Run", "RunWriter", "Spec", "at_level", "in_use", "runs_in", "trial_key"]
 
 FORMAT = 1
 PARTIAL = ".partial"
@@ -53,6 +53,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     timeout: float = 600.0
     presence: bool = False
     observer: bool = True
+    isolation: str = "fresh"
     levels: tuple[Setting, ...] = ()
 
 
@@ -73,6 +74,10 @@ def trial_key(trial: Trial) -> str:
         parts.append("bare")
     if trial.presence:
         parts.append("presence")
+    if trial.forked:
+        parts.append("forked")
+    if trial.imports_only:
+        parts.append("imports")
     extra = {"env": trial.env, "actions": trial.actions, "trace": trial.trace, "blame": trial.blame}
     if any(extra.values()):
         parts.append(msgspec.json.encode(extra, order="sorted").decode())
@@ -197,8 +202,15 @@ class RunWriter:
         return self.folder / "scratch"
 
     def done(self, trial: Trial) -> Record | None:
-        """The record of `trial` if this run already has it."""
-        return self._done.get(trial_key(trial))
+        """The record of `trial` if this run already has it. For a trial to be forked, a fresh one is as good."""
+        found = self._done.get(trial_key(trial))
+        if found is None and trial.forked:
+            found = self._done.get(trial_key(msgspec.structs.replace(trial, forked=False)))
+        return found
+
+    def records(self) -> Iterator[Record]:
+        """The records this run has so far, in the order in which their trials ended."""
+        return iter(self._done.values())
 
     def add(self, record: Record) -> None:
         """Keep a record; once this returns it survives a power cut."""
@@ -280,6 +292,21 @@ def new_run_folder(root: Path, name: str) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-40:] or "run"
     return root / f"{stamp}-{slug}-{secrets.token_hex(2)}"
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a process holds this run or bisection: what is under way must not be deleted."""
+    try:
+        fd = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def runs_in(root: Path) -> list[Path]:

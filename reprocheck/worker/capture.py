@@ -28,6 +28,10 @@ class Capture:
         self._events = events
         events.start(lines.since)
 
+    def move(self):
+        """Follow the lines to another process, and to its clock."""
+        self._events.move(self._lines.since)
+
     def snapshot(self, phase):
         """Read every reader of `phase` (`t0`, `t1:<subject>`, `t2`, `t3`) and write the snapshot."""
         begin = time.perf_counter()

@@ -11,7 +11,7 @@ import time
 from . import elf
 from .snapshot import environ
 
-__all__ = ["Site", "call_site", "drain", "start"]
+__all__ = ["Site", "call_site", "drain", "move", "start"]
 
 # Frames of these modules carry out what another frame asked for.
 _CARRIERS = (
@@ -67,6 +67,11 @@ def start(since=None):
     if not _state["on"]:
         _state["on"] = True
         sys.addaudithook(_hook)
+
+
+def move(since):
+    """Count seconds from another moment on: a forked child's, whose parent waited."""
+    _state["since"] = since
 
 
 def drain():

@@ -62,6 +62,10 @@ def dumps(value):
     return _quote(repr(value))
 
 
+def _open(path):
+    return posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | getattr(posix, "O_CLOEXEC", 0), 0o644)
+
+
 class Lines:
     """Appends one JSON object a line to a file, each with a single `write`, so that a crash leaves whole lines.
 
@@ -70,11 +74,22 @@ class Lines:
 
     def __init__(self, path, clock, start):
         """Open `path` for appending; times are seconds of `clock` since `start`."""
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | getattr(posix, "O_CLOEXEC", 0)
-        self._fd = posix.open(path, flags, 0o644)
+        self._fd = _open(path)
         self._pid = posix.getpid()
         self._clock = clock
         self.since = start
+
+    @property
+    def own(self):
+        """False in a process that was forked from the one these lines belong to."""
+        return posix.getpid() == self._pid
+
+    def move(self, path, waited):
+        """Go on in `path` as this process's own; `waited` seconds of its past are not counted."""
+        posix.close(self._fd)
+        self._fd = _open(path)
+        self._pid = posix.getpid()
+        self.since += waited
 
     def now(self):
         """Seconds since the worker's first statement."""
@@ -82,7 +97,7 @@ class Lines:
 
     def write(self, what, **fields):
         """Append `{"what": what, "at": seconds, **fields}`."""
-        if posix.getpid() != self._pid:
+        if not self.own:
             return
         line = dumps({"what": what, "at": self.now(), **fields}).encode("ascii") + b"\n"
         view = memoryview(line)

@@ -3,6 +3,8 @@
 import ctypes
 import sys
 
+from . import streaming
+
 # Logical dtype -> dtype of the safetensors format that stores it as it is.
 PLAIN = {
     "bool": "BOOL",
@@ -36,14 +38,29 @@ class Unsupported(TypeError):
 class Leaf:
     """One array ready to be written: logical `dtype` and `shape`, how it is `stored`, its bytes and its owner."""
 
-    __slots__ = ("_keep", "data", "dtype", "nbytes", "plain_dtype", "python", "shape", "stored", "stored_shape")
+    __slots__ = (
+        "_keep",
+        "_parts",
+        "_whole",
+        "dtype",
+        "nbytes",
+        "plain_dtype",
+        "python",
+        "shape",
+        "stored",
+        "stored_shape",
+    )
 
-    def __init__(self, dtype, shape, data, python, keep=None):
-        """`data` is a flat byte view; `keep` is whatever must stay alive for it."""
+    def __init__(self, dtype, shape, data, python, keep=None, nbytes=None, parts=None):
+        """`data` is a flat byte view; `keep` is whatever must stay alive for it.
+
+        What is large and must be copied to be flat has no `data`, but `nbytes` and a function that yields its `parts`.
+        """
         self.dtype = dtype
         self.shape = tuple(shape)
-        self.data = memoryview(data).cast("B") if memoryview(data).nbytes else memoryview(b"")
-        self.nbytes = self.data.nbytes
+        self._whole = memoryview(data).cast("B") if memoryview(data).nbytes else memoryview(b"")
+        self._parts = parts
+        self.nbytes = self._whole.nbytes if parts is None else nbytes
         self.python = python
         self._keep = keep
         self.plain_dtype = dtype if dtype in PLAIN else None
@@ -62,6 +79,13 @@ class Leaf:
             self.stored = "U8"
         else:
             raise Unsupported("dtype `%s`" % dtype)
+
+    def views(self):
+        """Yield the bytes to store, in views that are valid until the next one."""
+        if self._parts is None:
+            yield self._whole
+        else:
+            yield from self._parts()
 
 
 def is_container(value):
@@ -222,7 +246,7 @@ def _plain_leaf(value):
     if torch is not None and isinstance(value, (getattr(torch, "dtype", ()), getattr(torch, "Size", ()))):
         return _text("str", str(value), _type_name(value))
     if kind.__module__.partition(".")[0] == "cupy" and hasattr(value, "get"):
-        return _numpy_leaf(sys.modules["numpy"], value.get(), "cupy.ndarray[%s]" % value.device.id)
+        return _cupy_leaf(sys.modules["numpy"], value)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if isinstance(value, getattr(numpy, "generic", ())):
@@ -244,16 +268,52 @@ def _torch_leaf(value):
     device = tensor.device.type
     if device == "meta" or type(tensor).__name__ == "FakeTensor":
         raise Unsupported("a tensor on the meta device, which has no values")
-    tensor = tensor.resolve_conj().resolve_neg()
     python = _type_name(value).replace("torch.nn.parameter.", "torch.nn.")
     if device != "cpu":
         python = "%s[%s]" % (python, tensor.device)
+    nbytes = tensor.numel() * tensor.element_size()
+    dtype = str(tensor.dtype).partition(".")[2]
+    dtype = {"half": "float16"}.get(dtype, dtype)
+    if nbytes > streaming.PART and (
+        device != "cpu" or not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg()
+    ):
+
+        def parts():
+            return streaming.parts(tensor, nbytes, _torch_flat)
+
+        return Leaf(dtype, tuple(tensor.shape), b"", python, tensor, nbytes, parts)
+    data, owner = _torch_flat(tensor)
+    return Leaf(dtype, tuple(tensor.shape), data, python, owner)
+
+
+def _torch_flat(tensor):
+    """(the tensor's bytes in C order, what keeps them alive)."""
+    tensor = tensor.resolve_conj().resolve_neg()
+    if tensor.device.type != "cpu":
         tensor = tensor.cpu()
     tensor = tensor.contiguous()
     nbytes = tensor.numel() * tensor.element_size()
     data = (ctypes.c_char * nbytes).from_address(tensor.data_ptr()) if nbytes else b""
-    dtype = str(tensor.dtype).partition(".")[2]
-    return Leaf({"half": "float16"}.get(dtype, dtype), tuple(tensor.shape), data, python, tensor)
+    return memoryview(data).cast("B") if nbytes else b"", tensor
+
+
+def _cupy_leaf(numpy, array):
+    python = "cupy.ndarray[%s]" % array.device.id
+    if array.nbytes <= streaming.PART or array.dtype.kind not in _SIMPLE:
+        return _numpy_leaf(numpy, array.get(), python)
+
+    def flat(part):
+        held = numpy.ascontiguousarray(part.get()).reshape(-1)
+        return memoryview(held.view(numpy.uint8)), held
+
+    def parts():
+        return streaming.parts(array, array.nbytes, flat)
+
+    return Leaf(array.dtype.name, array.shape, b"", python, array, array.nbytes, parts)
+
+
+# Kinds of dtype whose elements are stored as they are in memory.
+_SIMPLE = "biufc"
 
 
 def _numpy_leaf(numpy, array, python):
@@ -261,6 +321,8 @@ def _numpy_leaf(numpy, array, python):
     dtype = array.dtype
     if dtype.kind == "O" or dtype.name.startswith("StringDType"):
         raise Unsupported("a numpy array of dtype `%s`" % dtype)
+    if _streams(numpy, array):
+        return _numpy_stream(numpy, array, python)
     if not dtype.isnative:
         array = array.astype(dtype.newbyteorder("="))
         dtype = array.dtype
@@ -279,6 +341,28 @@ def _numpy_leaf(numpy, array, python):
         name = "longdouble" if numpy.finfo(numpy.longdouble).nmant == 63 else "binary128"
         return Leaf(name, shape, data, python, data)
     return Leaf(name, shape, data, python, array)
+
+
+def _streams(numpy, array):
+    """Whether the array is large, has to be copied to be flat, and is stored element by element as it is."""
+    dtype = array.dtype
+    plain = dtype.kind in _SIMPLE and dtype not in (numpy.longdouble, numpy.clongdouble)
+    return plain and array.nbytes > streaming.PART and not (dtype.isnative and array.flags.c_contiguous)
+
+
+def _numpy_stream(numpy, array, python):
+    native = array.dtype.newbyteorder("=")
+    # Of a subclass (`matrix`) a row need not have fewer axes.
+    plain = numpy.asarray(array)
+
+    def flat(part):
+        held = numpy.ascontiguousarray(part, dtype=native).reshape(-1)
+        return memoryview(held.view(numpy.uint8)), held
+
+    def parts():
+        return streaming.parts(plain, plain.nbytes, flat)
+
+    return Leaf(native.name, plain.shape, b"", python, plain, plain.nbytes, parts)
 
 
 def _without_padding(numpy, array):

@@ -82,7 +82,7 @@ class Writer:
         head = dumps(header).encode("ascii")
         head += b" " * (-len(head) % 8)
         try:
-            self._store(file, len(head).to_bytes(8, "little") + head, leaf.data)
+            self._store(file, len(head).to_bytes(8, "little") + head, leaf)
         except OSError as error:
             raise StorageError("output `%s` could not be stored: %s" % (name, error.strerror)) from error
         self._lines.write(
@@ -95,12 +95,14 @@ class Writer:
             python=leaf.python,
         )
 
-    def _store(self, file, head, data):
+    def _store(self, file, head, leaf):
         flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | getattr(posix, "O_CLOEXEC", 0)
         fd = posix.open(self._folder + "/" + file, flags, 0o644)
         try:
             _write_all(fd, memoryview(head))
-            _write_all(fd, data)
+            for view in leaf.views():
+                _write_all(fd, view)
+                del view
         finally:
             posix.close(fd)
 

@@ -10,6 +10,8 @@ import time
 
 from . import jsonl
 
+_state = {"fault": None}
+
 
 class Fault(Exception):
     """A step failed; carries the phase it belongs to and the kind of failure."""
@@ -26,7 +28,6 @@ class Fault(Exception):
 def run(job, start):
     """Carry out `job`; everything that happens is in `phases.jsonl` when this returns."""
     lines = jsonl.Lines(job["folder"] + "/phases.jsonl", time.perf_counter, start)
-    pid = posix.getpid()
     _catch_crashes(job["folder"])
     version = sys.version_info
     lines.write(
@@ -43,10 +44,10 @@ def run(job, start):
     try:
         _trial(job, lines)
     except Fault as fault:
-        if posix.getpid() != pid:
+        if not lines.own:
             posix._exit(1)
         status = _report(fault, lines)
-    if posix.getpid() != pid:
+    if not lines.own:
         # A child forked by the workload came back through our frames: it is not the trial.
         posix._exit(0)
     lines.write("end", status=status)
@@ -68,7 +69,14 @@ def _catch_crashes(folder):
     except ImportError:
         return
     flags = posix.O_WRONLY | posix.O_CREAT | getattr(posix, "O_CLOEXEC", 0)
-    faulthandler.enable(file=posix.open(folder + "/fault.txt", flags, 0o644), all_threads=True)
+    fd = posix.open(folder + "/fault.txt", flags, 0o644)
+    if _state["fault"] is not None:
+        # A forked child: the number its parent used is free to point at its own file.
+        posix.dup2(fd, _state["fault"], False)
+        posix.close(fd)
+        return
+    faulthandler.enable(file=fd, all_threads=True)
+    _state["fault"] = fd
 
 
 def _trial(job, lines):
@@ -92,17 +100,37 @@ def _trial(job, lines):
     if capture:
         capture.snapshot("t0")
 
-    for position, name in enumerate(subjects, 1):
-        _subject(name, position, subjects, effective, lines)
-        if actions:
-            _step("target", "carrying out an intervention after " + name, actions.at, "after:" + name)
-        if blame:
-            blame()
-        if capture:
-            capture.snapshot("t1:" + name)
+    def go_on(first, last):
+        for position, name in enumerate(subjects[first:last], first + 1):
+            _subject(name, position, subjects, effective, lines)
+            if actions:
+                _step("target", "carrying out an intervention after " + name, actions.at, "after:" + name)
+            if blame:
+                blame()
+            if capture:
+                capture.snapshot("t1:" + name)
+
+    done = 0
+    while "upto" in job:
+        # The beginning of several orders. What goes on below `serve` is a child, forked for one of them.
+        fault = None
+        try:
+            go_on(done, job["upto"])
+        except Fault as error:
+            fault = error
+        done = job["upto"]
+        job = _sibling("forks").serve(job, lines, capture, _catch_crashes)
+        subjects = job["subjects"]
+        if fault is not None:
+            raise fault
+    go_on(done, len(subjects))
 
     if blame:
         blame(last=True)
+        return
+    if job.get("imports_only"):
+        if capture:
+            capture.snapshot("t2")
         return
     if actions:
         _step("target", "carrying out an intervention after the last subject", actions.at, "t2")
@@ -212,10 +240,11 @@ class _Sink:
 
     def __init__(self):
         self._writer = None
-        self._pid = posix.getpid()
+        self._pid = None
 
     def attach(self, writer):
         self._writer = writer
+        self._pid = posix.getpid()
 
     def record(self, name, value):
         """Save `value` now as the output `name`; during subject imports, or in a forked child, do nothing."""

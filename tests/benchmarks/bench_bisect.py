@@ -5,7 +5,7 @@
 them, and the best counts: how long it takes, not how busy the machine is. `versions_run` is the largest number of
 versions run, both ends included, over all 63 places of a single change.
 
-    python tests/benchmarks/bench_bisect.py --rounds 9
+    python -m tests.benchmarks.bench_bisect --rounds 9
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from reprocheck.bisect.search import History, Label, batch, step
 from reprocheck.bisect.store import EnvironmentStore
 from reprocheck.bisect.versions import list_versions
 from reprocheck.engine.environment import user_environment
+from tests.benchmarks.figures import row
 
 BUDGET = {"environment_s": 0.3, "ratio": 1.5, "versions_run": 8}
 """On a machine so busy that the floor itself is above `_QUIET_S`, the ratio counts instead of the seconds."""
@@ -41,7 +42,10 @@ def main() -> int:
     """Run the rounds and print the line; 1 when a budget is missed, 5 without uv."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="versions that are timed [default: 9]")
+    parser.add_argument("--quick", action="store_true", help="three versions")
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds = 3
     environment = user_environment()
     interpreter = ask(sys.executable, environment)
     with tempfile.TemporaryDirectory() as name:
@@ -74,6 +78,18 @@ def main() -> int:
     result["ratio"] = round(result["environment_s"] / result["floor_s"], 2)
     told = {key: limit for key, limit in BUDGET.items() if key != "environment_s" or result["floor_s"] <= _QUIET_S}
     result["within_budget"] = all(result[key] <= limit for key, limit in told.items())
+    ratios = [ours / floor for ours, floor in zip(seconds["environment"], seconds["floor"], strict=True)]
+    result["rows"] = [
+        row(
+            "versions run of 64, both ends included",
+            "",
+            [result["versions_run"]],
+            budget=BUDGET["versions_run"],
+            unit="",
+        ),
+        row("a warm environment", "uv venv; uv pip install", ratios, budget=BUDGET["ratio"]),
+        row("a warm environment", "", seconds["environment"], budget=told.get("environment_s"), unit="s"),
+    ]
     print(json.dumps(result))
     return 0 if result["within_budget"] else 1
 

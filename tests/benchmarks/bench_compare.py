@@ -5,7 +5,7 @@ tolerance under which they agree (their cheapest path). Rounds interleave the co
 all of them. `objects` compares two stored objects through memory maps, as a study does; `memory` the same arrays
 in memory. `memcmp` is given equal arrays: the floor for touching all bytes once.
 
-    python tests/benchmarks/bench_compare.py --mib 256 --rounds 7
+    python -m tests.benchmarks.bench_compare --mib 256 --rounds 7
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from reprocheck.compare.arrays import compare
 from reprocheck.compare.source import Source
 from reprocheck.model import Difference, Tolerance
+from tests.benchmarks.figures import row
 
 Float32 = NDArray[np.float32]
 
@@ -41,7 +42,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mib", type=int, default=256, help="size of each array [default: 256]")
     parser.add_argument("--rounds", type=int, default=7, help="rounds [default: 7]")
+    parser.add_argument("--quick", action="store_true", help="64 MiB, three rounds")
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.mib, arguments.rounds = 64, 3
     a, b = _arrays(arguments.mib)
     with tempfile.TemporaryDirectory() as folder:
         contenders = _contenders(a, b, Path(folder))
@@ -107,7 +111,31 @@ def _summary(seconds: dict[str, list[float]], extra: dict[str, float], mib: int)
     slower = max(median["objects"], median["memory"])
     ratios = {name: round(median[name] / slower, 2) for name in ("torch", "numpy", "memcmp")}
     most = max(extra["objects"], extra["memory"])
+    ours = [max(pair) for pair in zip(seconds["objects"], seconds["memory"], strict=True)]
+    speed = {
+        name: [theirs / mine for theirs, mine in zip(seconds[name], ours, strict=True)] for name in ("torch", "numpy")
+    }
+    floor = [mine / theirs for mine, theirs in zip(ours, seconds["memcmp"], strict=True)]
+    what = f"comparing 2 x {mib} MiB of float32, 0.1 % differing"
     return {
+        "rows": [
+            row(
+                f"{what}: times faster",
+                "torch.testing.assert_close",
+                speed["torch"],
+                budget=BUDGET["torch"],
+                least=True,
+            ),
+            row(
+                f"{what}: times faster",
+                "numpy.testing.assert_allclose",
+                speed["numpy"],
+                budget=BUDGET["numpy"],
+                least=True,
+            ),
+            row(f"{what}: time", "memcmp of equal arrays", floor),
+            row(f"{what}: memory", "", [most], budget=BUDGET["extra_mib"], unit="MiB"),
+        ],
         "bench": "compare",
         "mib": mib,
         "rounds": len(seconds["objects"]),

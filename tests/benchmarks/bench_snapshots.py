@@ -15,13 +15,15 @@ from typing import Any
 from reprocheck.engine.environment import user_environment
 from reprocheck.engine.local import Job, LocalEngine
 from reprocheck.model import Record, Target, Trial
+from tests.benchmarks.figures import row
 
 ROUNDS = 7
 BUDGETS = {"t1": 3.0, "t2": 20.0, "t3": 150.0}
 
 
 def main() -> dict[str, Any]:
-    """Milliseconds by phase: median, least, most."""
+    """Milliseconds by phase: median, least, most; with `--quick` over two interpreters."""
+    rounds = 2 if "--quick" in sys.argv else ROUNDS
     job = Job(
         target=Target(text="(nothing)", kind="nothing"),
         python=sys.executable,
@@ -32,13 +34,14 @@ def main() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         engine = LocalEngine(job, Path(scratch), jobs=1)
         records: list[Record] = list(
-            engine.run([Trial(order=("torch", "numpy"), repeat=n) for n in range(ROUNDS)], lambda raw, _: raw.record)
+            engine.run([Trial(order=("torch", "numpy"), repeat=n) for n in range(rounds)], lambda raw, _: raw.record)
         )
     for record in records:
         for snapshot in record.snapshots:
             found[snapshot.phase.partition(":")[0]].append(snapshot.ms)
     return {
         "name": "snapshots, ms (the readers' own loading included)",
+        "rows": [row(f"snapshot {phase}", "", found[phase], budget=most, unit="ms") for phase, most in BUDGETS.items()],
         "budgets": BUDGETS,
         "median": {phase: round(statistics.median(times), 2) for phase, times in found.items()},
         "spread": {phase: [min(times), max(times)] for phase, times in found.items()},

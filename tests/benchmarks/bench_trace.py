@@ -5,7 +5,7 @@ output digested, records written to a file), and under `DebugMode` with tensor h
 too. Rounds interleave the contenders, so that a busy machine slows all of them. `digest` is the memory that digesting
 one large tensor takes, contiguous and transposed.
 
-    python tests/benchmarks/bench_trace.py --width 256 --tokens 1024 --rounds 7
+    python -m tests.benchmarks.bench_trace --width 256 --tokens 1024 --rounds 7
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from reprocheck.worker.trace.digest import tensor_digest
 from reprocheck.worker.trace.ops import OpTrace
 from reprocheck.worker.trace.own import Own
 from reprocheck.worker.trace.sink import Sink
+from tests.benchmarks.figures import row
 
 BUDGET = {"untraced": 3.0, "debug_mode": 1.0, "digest_extra_mib": 8.0}
 
@@ -37,7 +38,10 @@ def main() -> int:
     parser.add_argument("--width", type=int, default=256, help="width of the layer [default: 256]")
     parser.add_argument("--tokens", type=int, default=1024, help="tokens in a batch [default: 1024]")
     parser.add_argument("--rounds", type=int, default=7, help="rounds [default: 7]")
+    parser.add_argument("--quick", action="store_true", help="three rounds")
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds = 3
     step = _step(arguments.width, arguments.tokens)
     with tempfile.TemporaryDirectory() as folder:
         contenders: dict[str, Callable[[], None]] = {
@@ -98,7 +102,19 @@ def _summary(seconds: dict[str, list[float]], operators: int, arguments: dict[st
     best = {name: min(times) for name, times in seconds.items()}
     traced = best["traced"]
     memory = {kind: _digest_extra(kind) for kind in ("contiguous", "transposed")}
+    pairs = {
+        name: [ours / theirs for ours, theirs in zip(seconds["traced"], seconds[name], strict=True)]
+        for name in ("untraced", "debug_mode")
+    }
+    what = f"operator trace of an encoder layer's step, {operators} operators"
     return {
+        "rows": [
+            row(what, "the untraced step", pairs["untraced"], budget=BUDGET["untraced"]),
+            row(what, "DebugMode with tensor hashes", pairs["debug_mode"], budget=BUDGET["debug_mode"]),
+            row(
+                "memory of digesting 256 MiB", "", [max(memory.values())], budget=BUDGET["digest_extra_mib"], unit="MiB"
+            ),
+        ],
         **arguments,
         "operators": operators,
         "ms": {name: round(1e3 * value, 2) for name, value in best.items()},

@@ -222,3 +222,51 @@ def test_safetensors_library_reads_our_objects(lab: Lab) -> None:
 
     path = Run(Path(study.run_dir)).objects.path(found["x"].digest)
     assert np.array_equal(safetensors.load_file(path)["value"], np.arange(6.0).reshape(2, 3))
+
+
+def test_large_arrays_that_must_be_copied_are_saved_in_parts(lab: Lab) -> None:
+    pytest.importorskip("torch")
+    study, found = outputs(
+        lab,
+        """
+        import resource
+        import numpy as np
+        import torch
+        from reprocheck import record
+
+        def peak():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+        def run():
+            base = np.arange(9 << 22, dtype=np.float64).reshape(9, 1 << 11, 1 << 11)  # 288 MiB
+            tensor = torch.from_numpy(base)
+            (torch.ones(9, 9, 999).permute(2, 0, 1) + 1).contiguous()  # whatever is lazy
+            before = peak()
+            record("turned", base.transpose(2, 1, 0))
+            record("one_row", base.reshape(1, -1)[:, ::2])
+            record("matrix", np.matrix(base[0], copy=False).T)
+            record("tensor", tensor.permute(1, 2, 0))
+            record("conjugate", torch.view_as_complex(tensor.reshape(-1, 2)).conj())
+            record("swapped", base[:2].view(base.dtype.newbyteorder()))
+            return {"extra": 0.0 if peak() - before < 224 else peak() - before}
+        """,
+        repeat=1,
+        max_repeat=1,
+        observer=False,
+        imports=["a"],
+        presence=True,
+    )
+    base = np.arange(9 << 22, dtype=np.float64).reshape(9, 1 << 11, 1 << 11)
+    expected = {
+        "turned": base.transpose(2, 1, 0),
+        "one_row": base.reshape(1, -1)[:, ::2],
+        "matrix": base[0].T,
+        "tensor": base.transpose(1, 2, 0),
+        "conjugate": base.reshape(-1).view(np.complex128).conj(),
+        "swapped": base[:2].byteswap(),
+    }
+    for name, array in expected.items():
+        assert (found[name].dtype, found[name].shape) == (array.dtype.name, array.shape)
+        assert found[name].nbytes == array.nbytes
+        assert stored(study, name) == np.ascontiguousarray(array).tobytes(), name
+    assert stored(study, "extra") == np.float64(0.0).tobytes(), "no second copy of what is saved: that were 288 MiB"

@@ -184,6 +184,37 @@ def test_trials_have_the_environment_the_user_started_pytest_with(
     inner.run(workers=workers).assert_outcomes(passed=2, xfailed=1)
 
 
+def test_groups_of_xdist_change_nothing(inner: Inner) -> None:
+    """`--dist loadgroup` adds `@GROUP` to node ids, or (pytest 9.2 with xdist 3.8) ignores the mark altogether."""
+    inner.write(
+        test_it="""
+            import pytest
+
+            FEW = {"imports": ["a", "b"], "repeat": 1, "observer": False}
+
+            @pytest.mark.xdist_group("gpu")
+            @pytest.mark.parametrize("n", [1, 2])
+            @pytest.mark.reprocheck(**FEW)
+            def test_marked(record, n):
+                record("n", n)
+
+            @pytest.mark.xdist_group("gpu")
+            def test_fixture(reprocheck):
+                reprocheck("work.py::same", **FEW).assert_identical()
+        """
+    )
+
+    for arguments in ([], ["--dist=loadgroup"]):
+        result = inner.run("--reprocheck-json=out.json", *arguments, workers=2)
+
+        result.assert_outcomes(passed=3)
+        assert {test: [study["verdict"] for study in studies] for test, studies in inner.studies().items()} == {
+            "test_it.py::test_marked[1]": ["identical"],
+            "test_it.py::test_marked[2]": ["identical"],
+            "test_it.py::test_fixture": ["identical"],
+        }
+
+
 def test_works_where_xdist_is_absent_or_blocked(inner: Inner) -> None:
     inner.write(test_it=SUITE)
 

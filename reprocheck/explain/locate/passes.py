@@ -227,7 +227,7 @@ class Passes:
             and record.ok
             and record.trial.trace is None
             and record.trial.presence is self._presence(order)
-            and not (record.trial.actions or record.trial.env)
+            and not (record.trial.actions or record.trial.env or record.trial.imports_only)
         ]
 
     def _apart(self) -> bool:

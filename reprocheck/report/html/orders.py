@@ -84,6 +84,7 @@ def _arm(
         counts = {name: arm.groups.count(name) for name in sorted(set(arm.groups))}
         told = ", ".join(f"{count} × {name}" for name, count in list(counts.items())[:6])
         remarks.append(f"identical runs differ: {told}{', …' if len(counts) > 6 else ''}")
+    remarks += ["forked, not fresh"] if arm.forked else []
     remarks += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
     remarks += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
     if arm.effective_order != arm.order and arm.same_as is None:

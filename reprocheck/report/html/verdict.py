@@ -6,6 +6,7 @@ from typing import Any
 
 from reprocheck.model import Study
 from reprocheck.report.evidence import Evidence
+from reprocheck.report.planned import planned_rows
 
 __all__ = ["TONES", "sentence", "verdict_view"]
 
@@ -44,6 +45,7 @@ def _facts(study: Study) -> list[tuple[str, str]]:
         ("workload", f"`{study.workload}`"),
         ("subjects", f"{', '.join(f'`{name}`' for name in study.subjects)} (from {study.subjects_from})"),
         ("orders", study.plan),
+        *planned_rows(study),
         ("runs", runs),
     ]
     if noise.p_value is not None:

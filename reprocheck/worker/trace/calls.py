@@ -157,7 +157,8 @@ class CallTrace:
             pairs = zip(call.arrays, call.facts, facts)
             changed = changed + [value for value, before, now in pairs if before != now]
         results += [value for value in changed if not any(value is other for other in results)]
-        self._record(frame, name, call, results, blank=name.rpartition(".")[2] in _BLANK)
+        intact = not any(value is other for value in changed for other in call.arrays)
+        self._record(frame, name, call, results, blank=name.rpartition(".")[2] in _BLANK, intact=intact)
 
     def operation(self, frame, sign, function, operands):
         """Run an operator of the language and record it if it works on arrays."""
@@ -194,7 +195,7 @@ class CallTrace:
         with self._off:
             return self._sink.fact(value)
 
-    def _record(self, frame, name, call, results, blank=False):
+    def _record(self, frame, name, call, results, blank=False, intact=True):
         number = self._sink.number()
         facts = [self._fact(value) for value in results]
         if blank:
@@ -211,5 +212,8 @@ class CallTrace:
         record["s"] = self._sink.site(frame.f_code, frame.f_lineno)
         self._sink.write(record)
         if self._keep is not None:
+            if intact:
+                # What the call has changed is not what it was given.
+                self._keep(number, "in", call.arrays)
             self._keep(number, "out", results)
         self._over(call, number)

@@ -221,3 +221,47 @@ def test_import_is_light(lab: Lab) -> None:
         check=True,
     )
     assert done.stdout == "[]\n"
+
+
+def bisection(lab: Lab, name: str, *, answered: bool) -> Path:
+    from reprocheck.bisect.journal import BISECTS, Journal
+    from reprocheck.bisect.records import Report
+
+    folder = lab.folder / BISECTS / name
+    with Journal(folder, {"what": "work.py::run"}) as journal:
+        if answered:
+            journal.finish(
+                Report(
+                    reprocheck_version="0",
+                    outcome="found",
+                    exit_code=0,
+                    headline="tool 1.7 is the first version in which results depend on the import order",
+                    reason="",
+                    kind="versions",
+                    workload="work.py::run",
+                    condition="order-dependent",
+                )
+            )
+    return folder
+
+
+def test_list_and_clean_know_bisections(order_lab: Lab) -> None:
+    from reprocheck.bisect.journal import Journal
+
+    old, new = bisection(order_lab, "20261130-a", answered=True), bisection(order_lab, "20261201-b", answered=False)
+
+    found = json.loads(reprocheck(order_lab, "list", "bisects", "--format", "json").stdout)["bisects"]
+    assert [(Path(row["folder"]).name, row["outcome"]) for row in found] == [
+        ("20261201-b", "unfinished"),
+        ("20261130-a", "found"),
+    ]
+    assert "tool 1.7 is the first version" in reprocheck(order_lab, "list").stdout
+    assert reprocheck(order_lab, "clean", "--only", "runs").stdout == "0 runs, 0.0 MiB\n"
+    with Journal(old, {"what": "work.py::run"}, resume=True):
+        assert f"left {old}: in use" in reprocheck(order_lab, "clean", str(old)).stdout
+    assert f"would delete {old}" in reprocheck(order_lab, "clean", "--keep", "1", "--dry-run").stdout
+    last = reprocheck(order_lab, "clean", "--keep", "1").stdout.splitlines()[-1]
+    assert last.startswith("0 runs, 1 bisection, ")
+    assert (old.exists(), new.exists()) == (False, True)
+    assert reprocheck(order_lab, "clean", str(new)).returncode == 0
+    assert not new.exists()

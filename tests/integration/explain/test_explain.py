@@ -152,6 +152,32 @@ def test_presence(lab: Lab) -> None:
     assert study.rule.kind == "presence"
     assert study.rule.sentence.startswith("merely importing `b` changes the result; its place does not matter")
     assert [(cause.key, cause.status) for cause in study.causes] == [("environ.python.OMP_NUM_THREADS", "confirmed")]
+    assert study.remedy is not None
+    assert study.remedy.agrees
+    assert study.remedy.text.startswith("do not import `b` before the workload has run")
+    assert study.remedy.tried_trials >= 6
+    assert "import b" in "".join(study.remedy.snippets.values())
+
+
+def test_other_releases_of_the_package_are_named_but_not_claimed(lab: Lab) -> None:
+    """Nothing is installed to explain: the command that tries them is handed out instead."""
+    lab.write(
+        {
+            "site-packages/a.py": SETS,
+            "site-packages/maker_of_a-1.4.dist-info/METADATA": "Name: maker-of-a\nVersion: 1.4\n",
+            "site-packages/maker_of_a-1.4.dist-info/RECORD": "a.py,,\n",
+        },
+        b=READS,
+        work=RETURNS,
+    )
+
+    study = explained(lab, sys_path=[str(lab.folder / "site-packages")])
+
+    assert study.remedy is not None
+    (other,) = study.remedy.untried
+    assert other.startswith("another release of `maker-of-a` (1.4 is installed) may not do this; not tried")
+    assert "reprocheck bisect work.py::run --package maker-of-a --bad 1.4 --imports a,b" in other
+    assert other in text_of(study)
 
 
 def test_crash_with_a_rule_and_an_import_that_helps(lab: Lab) -> None:
@@ -191,6 +217,26 @@ def test_unseen_state_is_narrowed_to_two_modules(lab: Lab) -> None:
     assert "`a.two`" in cause.text
     assert cause.event is not None
     assert cause.event.file == str(lab.folder / "b" / "two.py")
+
+
+def test_a_first_run_unlike_all_later_ones_hides_no_cause(lab: Lab) -> None:
+    """As with something that is compiled when it is first needed."""
+    lab.write(
+        a="""
+            import os
+            from pathlib import Path
+            built = Path(__file__).with_name("built")
+            os.environ["MKL_BUILD"] = "known" if built.exists() else "new"
+            built.touch()
+        """,
+        b="import os\ncount = float('MKL_BUILD' in os.environ)",
+        work=RETURNS,
+    )
+
+    study = explained(lab, jobs=1)
+
+    (cause,) = study.causes
+    assert (cause.key, cause.status) == ("environ.python.MKL_BUILD", "confirmed")
 
 
 def test_what_works_in_one_direction_only_is_correlated(lab: Lab) -> None:

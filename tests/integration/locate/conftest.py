@@ -67,5 +67,5 @@ def fork_server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def torch_lab(lab: Lab, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setattr("reprocheck.engine.local.run_process", fork_server.run)
+    monkeypatch.setattr("reprocheck.engine.trial.run_process", fork_server.run)
     return lab

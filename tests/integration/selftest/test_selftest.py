@@ -46,6 +46,14 @@ def test_planted_is_found(name: str) -> None:
     assert case.remedy in (True, None)
 
 
+@pytest.mark.parametrize("name", ["variable read at import", "the time", "nothing"])
+def test_planted_is_found_by_forked_trials_too(name: str) -> None:
+    result = selftest.run_selftest(faults=[BY_NAME[name]], isolation="shared-prefix")
+
+    assert result.passed, result.cases
+    assert result.isolation == "shared-prefix"
+
+
 def test_a_wrong_claim_fails_the_test() -> None:
     fault: Fault = replace(BY_NAME["variable read at import"], causes=frozenset({"process.random_state"}))
 

@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import given, strategies as st
 
-from reprocheck.engine.environment import trial_environment, user_environment
+from reprocheck.engine.environment import from_block, to_block, trial_environment, user_environment
 
 names = st.text(st.characters(codec="ascii", categories=["Lu", "Nd"]), min_size=1, max_size=8)
 
@@ -43,3 +43,10 @@ def test_later_changes_of_os_environ_do_not_show(monkeypatch: pytest.MonkeyPatch
 
     assert "SET_BY_A_PLUGIN" not in user_environment()
     assert "SET_BY_A_PLUGIN" in os.environ
+
+
+@given(st.dictionaries(names, st.binary(max_size=20).filter(lambda value: b"\0" not in value)))
+def test_a_block_of_variables_keeps_bytes_that_are_no_text(values: dict[str, bytes]) -> None:
+    variables = {name: os.fsdecode(value) for name, value in values.items()}
+    assert from_block(to_block(variables)) == variables
+    assert to_block(variables) == b"".join(name.encode() + b"=" + value + b"\0" for name, value in values.items())

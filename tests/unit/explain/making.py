@@ -90,6 +90,7 @@ class Engine:
         self.outcome = outcome
         self.writer = self.engine = self.objects = self
         self.progress = Silent()
+        self.mixed = False
         self.level: dict[str, str | None] = {}
         self.told: set[str] = set()
         self.known: dict[str, Record] = {}
@@ -97,6 +98,10 @@ class Engine:
     def done(self, trial: Trial) -> Record | None:
         """As `RunWriter.done`."""
         return self.known.get(repr(trial))
+
+    def records(self) -> Iterator[Record]:
+        """As `RunWriter.records`."""
+        return iter(self.known.values())
 
     def add(self, made: Record) -> None:
         """As `RunWriter.add`."""

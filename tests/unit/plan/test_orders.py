@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from reprocheck.errors import UsageError
+from reprocheck.model import Share
 from reprocheck.plan.coverage import coverage
 from reprocheck.plan.orders import MOST_ORDERS, OrderPlan, cut, orders_for
 
 NAMES = ("cupy", "torch", "mkl", "toolbox", "scipy", "jax", "numba", "sklearn", "pandas", "cv2", "faiss", "tvm")
 
 
-def complete(share: tuple[int, int]) -> bool:
-    return share[0] == share[1]
+def complete(share: Share) -> bool:
+    return share.complete
 
 
 def one_sentence(error: pytest.ExceptionInfo[UsageError]) -> str:

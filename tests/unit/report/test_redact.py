@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from reprocheck.model import Failure, Group, Record, Snapshot, Stream, Study, Trial
+from reprocheck.model import Failure, Group, Machine, Record, Snapshot, Stream, Study, Trial
 from reprocheck.report.documents import FORMATS, document
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.redact import HIDDEN, Redaction, Redactions, keeps_value
@@ -170,3 +170,28 @@ def test_state_keys_of_private_modules_are_hashed() -> None:
     assert "digest.numpy" in found["patches"]
     assert not any("acme" in key for key in found["patches"])
     assert found["environ"] == {"python.ACME_HOME": HIDDEN, "c.OMP_NUM_THREADS": "4"}
+
+
+def test_machines_and_the_cluster_are_not_named(study: Study) -> None:
+    machine = Machine(
+        host="node-7.jane",
+        cpu="EPYC",
+        features="f",
+        cores=2,
+        kernel="6.1",
+        libc="glibc 2.36",
+        python="cpython 3.12.1",
+        gpus=("GPU-0badc0de-1",),
+    )
+    places = ("--scheduler", "tcp://node-7:8786", "--workers=tcp://node-8:1")
+    notes = ("the trials ran on 2 machines: `node-7.jane` with GPU-0badc0de-1 (3 trials), `other` (2 trials)",)
+    whole = msgspec.structs.replace(
+        study, machines=(machine,), notes=notes, command=(*study.command, *places, "--repeat", "3")
+    )
+    redacted = Redaction(whole).study(whole)
+
+    text = msgspec.json.encode(redacted).decode()
+    assert "node-" not in text
+    assert "0badc0de" not in text
+    assert redacted.machines[0].cpu == "EPYC"
+    assert redacted.command[-5:] == ("--scheduler", HIDDEN, f"--workers={HIDDEN}", "--repeat", "3")
