@@ -104,11 +104,6 @@ def check(
         place = parse_target(target, here, function=settings.workload)
     subjects, source = _subjects(place, resolved, base, here, sys_path)
     varied = varied_settings(settings.vary, settings.env, visible_gpus(base))
-    if varied and settings.isolation == "shared-prefix":
-        raise UsageError(
-            f"`{varied[0].name}` is varied, and isolation is shared-prefix, whose forked trials share one environment; "
-            "leave one of them out"
-        )
     plan = orders_for(
         subjects,
         settings.orders,
