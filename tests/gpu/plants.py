@@ -41,6 +41,8 @@ class Plant:
     moves: bool | None = None
     """Whether outputs differ on a GPU; None: that depends on libraries and device."""
     moves_on_cpu: bool = False
+    confirmed: bool = False
+    """Whether the cause can be proved both ways: what has no setter among the interventions stays correlated."""
     needs_device: str = ""
     """Why nothing of this can be seen without a GPU; empty: the state can."""
     files: dict[str, str] = field(default_factory=dict)
@@ -63,6 +65,7 @@ PLANTS = {
         toolbox="import torch\ntorch.backends.cuda.matmul.allow_tf32 = True",
         keys=("torch.fp32.",),
         moves=True,
+        confirmed=True,
     ),
     "workspace": Plant(
         toolbox="import os\nos.environ['CUBLAS_WORKSPACE_CONFIG'] = ':0:0'",

@@ -185,7 +185,7 @@ def plant(name: str, device: str, folder: Path) -> tuple[str, Found]:
         repeat=3 if device == "cuda" else 1,
         max_repeat=6 if device == "cuda" else 1,
         observer=device == "cuda",
-        explain=device == "cuda" and planted.moves is True,
+        explain=device == "cuda" and planted.confirmed,
         budget=40,
     )
     differing = [item.key for item in (*study.state_differences, *study.hazards)]
@@ -195,7 +195,7 @@ def plant(name: str, device: str, folder: Path) -> tuple[str, Found]:
         raise FailedError(f"{' or '.join(planted.keys)} should differ between the orders; {study.headline}")
     if moves is not None and (study.verdict == "order-dependent") is not moves:
         raise FailedError(f"outputs should {'differ' if moves else 'agree'}: {study.headline}")
-    if moves and device == "cuda":
+    if planted.confirmed and device == "cuda":
         _explained(planted, study, figures)
     return f"{seen[0]}; {study.headline}"[:200], figures
 

@@ -317,6 +317,7 @@ def test_the_command(lab: Lab) -> None:
         (["--vary", "device=cpu,abacus"], "`abacus` is no device"),
         (["--vary", "X=1,2", "--vary", "X=3,4"], "--vary names `X` twice"),
         (["--vary", "X=1,2", "--env", "X=3"], "`X` is both varied and set by env"),
+        (["--vary", "X=1,2", "--isolation", "shared-prefix"], "--vary needs every order under every level"),
     ],
 )
 def test_bad_input_is_one_sentence(lab: Lab, words: list[str], sentence: str) -> None:
