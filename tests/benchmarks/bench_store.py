@@ -67,7 +67,7 @@ def main() -> int:
         "trials": 10_000 * arguments.trials,
         "records_gib": round(10_000 * per_study / 2**30, 1),
         "records_compressed_gib": round(10_000 * per_study / sized["compression"] / 2**30, 1),
-        "writing_cpu_hours": round(10_000 * arguments.trials * sized["ms_per_record"] / 3.6e6, 2),
+        "writing_hours": round(10_000 * arguments.trials * sized["ms_per_record"] / 3.6e6, 2),
         "outputs_kept_of_left": round(many["kept_within_studies"], 3),
         "outputs_kept_across_studies": round(many["kept_across_studies"], 3),
     }
