@@ -18,8 +18,8 @@ __all__ = ["KEYWORDS", "asked", "check_keywords", "merged", "place_of"]
 
 # Checked as keys of `[tool.reprocheck]` are.
 _STUDY = (
-    *("imports", "orders", "repeat", "max_repeat", "timeout", "seed", "python", "env", "outputs", "tolerance"),
-    *("presence", "observer", "isolation", "vary"),
+    *("imports", "orders", "max_orders", "fail_fast", "reduce", "repeat", "max_repeat", "timeout", "seed", "python"),
+    *("env", "outputs", "tolerance", "presence", "observer", "isolation", "vary"),
 )
 
 

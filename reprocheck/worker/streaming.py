@@ -6,7 +6,7 @@ would double what the workload needs and might not fit; taken in parts, it is `P
 
 __all__ = ["PART", "parts"]
 
-PART = 32 << 20
+PART = 8 << 20
 
 
 def parts(array, nbytes, flat):
