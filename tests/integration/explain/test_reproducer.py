@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,13 @@ def scaled(array, by, power=1):
 """
 
 
-def explained(lab: Lab, files: dict[str, str], work: str) -> Study:
+def explained(lab: Lab, files: dict[str, str], work: str, **options: Any) -> Study:
     """Toolboxes lie outside the workload's folder: what they do inside is nobody's line."""
     lab.write({f"site-packages/{name}.py": text for name, text in files.items()} | {"work.py": work})
-    return lab.check(explain=True, trace="auto", sys_path=[str(lab.folder / "site-packages")])
+    return lab.check(explain=True, trace="auto", sys_path=[str(lab.folder / "site-packages")], **options)
 
 
-def run(script: Path, **options: str) -> subprocess.CompletedProcess[str]:
+def run(script: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-I", str(script)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=script.parent)
 
@@ -115,6 +116,9 @@ def test_an_operator_of_torch(lab: Lab) -> None:
             x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
             return (x @ x.T).sum()
         """,
+        # Why is not asked here: the reproducer needs the orders and the operator only.
+        budget=0,
+        observer=False,
     )
 
     assert study.origin is not None

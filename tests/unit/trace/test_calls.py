@@ -207,7 +207,10 @@ def test_values_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
 
     bench.trace("import numpy as np\ndef run():\n    a = np.ones(2)\n    return a + 1\n", "ops", keep={"op": 1})
 
-    assert [(name, value.tolist()) for name, value in kept] == [("@trace/out[0]", [2.0, 2.0])]
+    assert [(name, value.tolist()) for name, value in kept] == [
+        ("@trace/in[0]", [1.0, 1.0]),
+        ("@trace/out[0]", [2.0, 2.0]),
+    ]
 
 
 def test_files_that_are_imported_on_the_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,3 +233,20 @@ def test_files_that_are_imported_on_the_way(bench: Bench, monkeypatch: pytest.Mo
     assert [name for _, name, _, _ in ops(records)] == ["numpy.ones", "numpy.exp"]
     assert bench.result[1] == "SourceFileLoader"
     assert not any(type(finder).__name__ == "Later" for finder in sys.meta_path)
+
+
+def test_inputs_that_a_call_changes_are_not_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the call is recorded they hold what it left in them, which is not what it was given."""
+    import sys
+    import types
+
+    kept: list[str] = []
+    monkeypatch.setitem(sys.modules, "reprocheck", types.SimpleNamespace(record=lambda name, _: kept.append(name)))
+
+    bench.trace(
+        "import numpy as np\ndef run():\n    a = np.ones(2)\n    np.copyto(a, 3.0)\n    return a\n",
+        "ops",
+        keep={"op": 1},
+    )
+
+    assert kept == ["@trace/out[0]"]
