@@ -35,7 +35,7 @@ from reprocheck.store.objects import digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
 
 if TYPE_CHECKING:
-    from reprocheck.explain.inquiry import Context
+    from reprocheck.explain.context import Context
 
 __all__ = ["RUNS", "check", "explain_run", "resolve_python"]
 
@@ -255,7 +255,7 @@ def _located(study: Study, runner: Runner, trace: str, export: Path | None) -> S
 
 
 def _context(study: Study, runner: Runner, *, budget: int | None = None, stored: bool = False) -> Context:
-    from reprocheck.explain.inquiry import Context
+    from reprocheck.explain.context import Context
 
     # Forked trials count for orders that have no others; where they were dropped, for none.
     records, forked = Run(runner.writer.folder).records(study.level), {arm.order for arm in study.orders if arm.forked}

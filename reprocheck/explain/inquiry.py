@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
-from reprocheck.engine.runner import Runner
 from reprocheck.errors import UsageError
 from reprocheck.explain.asking import Asker
 from reprocheck.explain.causes import Findings, Question, find_causes
+from reprocheck.explain.context import Context
 from reprocheck.explain.interventions import Pair
 from reprocheck.explain.interventions.base import SIDES
 from reprocheck.explain.labels import Labels
@@ -32,30 +32,14 @@ from reprocheck.explain.reproducer import make_reproducer
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order, Swap
 from reprocheck.explain.views import Views, differences
-from reprocheck.model import Cause, Consequence, Record, Remedy, Spent, StateDifference, Study, Tolerance, Trial
+from reprocheck.model import Cause, Consequence, Record, Remedy, Spent, StateDifference, Study, Trial
 
-__all__ = ["EXPLAINED", "Context", "default_budget", "explain"]
+__all__ = ["EXPLAINED", "default_budget", "explain"]
 
 EXPLAINED = ("order-dependent", "order-dependent-with-noise", "fails-in-some-orders")
 VERIFYING = 1_000_000
 RECORDS_OF_A_SIDE = 2
 """Captured records of each order, so that what varies anyway is not taken for a difference."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What explaining needs besides the study."""
-
-    runner: Runner
-    records: tuple[Record, ...]
-    """All records of the run."""
-    tolerance_for: Callable[[str], Tolerance]
-    outputs: tuple[str, ...] = ()
-    """Patterns of the outputs that count."""
-    budget: int | None = None
-    """Trials that may be run; `default_budget` when not given."""
-    stored: bool = False
-    """The records are from an earlier day: check first that the orders still give what they gave."""
 
 
 def default_budget(study: Study) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from reprocheck.errors import UsageError
-from reprocheck.explain.inquiry import Context
+from reprocheck.explain.context import Context
 from reprocheck.explain.locate.export import export_traces
 from reprocheck.explain.locate.first_line import Line, find_first_line, noisy_variables
 from reprocheck.explain.locate.kernels import kernel_differences

@@ -15,7 +15,7 @@ from reprocheck.compare.arrays import compare
 from reprocheck.compare.groups import outcome_key, select_outputs
 from reprocheck.compare.source import Source
 from reprocheck.errors import StoreError
-from reprocheck.explain.inquiry import Context
+from reprocheck.explain.context import Context
 from reprocheck.explain.locate.reading import KEPT, Trace, read_trace
 from reprocheck.model import Difference, Output, Record, Study, Tolerance, Trial
 from reprocheck.store.objects import TRACE

@@ -37,6 +37,10 @@ class FakeRunner:
         self.trials += trials
         return [self._record(trial) for trial in trials]
 
+    def done(self, trial: Trial) -> Record | None:
+        """Its record if it was run already."""
+        return self._record(trial) if trial in self.trials else None
+
     def _record(self, trial: Trial) -> Record:
         signature = self.rule(trial)
         failure = Failure(kind="exception", phase="", signature=signature, message=signature) if signature else None
