@@ -44,7 +44,8 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = True
 
 # nox would put temporary files below the repository, where pytest runs inside tests take our configuration for theirs.
-TEMPORARY = {"TMPDIR": tempfile.gettempdir()}
+# Tests start many interpreters: without byte code each would compile all of the package anew.
+SETTINGS = {"TMPDIR": tempfile.gettempdir(), "PYTHONDONTWRITEBYTECODE": ""}
 PYPROJECT = nox.project.load_toml(HERE / "pyproject.toml")
 
 
@@ -78,7 +79,7 @@ def tests(session: nox.Session) -> None:
     """The test suite: unit, integration, plugin."""
     install(session, "test", "torch-cpu")
     arguments = session.posargs or ["-n", "2", "--dist", "worksteal", "tests"]
-    session.run("pytest", *arguments, env=TEMPORARY)
+    session.run("pytest", *arguments, env=SETTINGS)
 
 
 @nox.session
@@ -88,14 +89,14 @@ def plugin(session: nox.Session, version: str) -> None:
     install(session, "test")
     session.install(f"pytest=={version}")
     arguments = session.posargs or ["-n", "2", "tests/plugin", "tests/unit/pytest_plugin"]
-    session.run("pytest", *arguments, env=TEMPORARY)
+    session.run("pytest", *arguments, env=SETTINGS)
 
 
 @nox.session
 def browser(session: nox.Session) -> None:
     """Reports in a browser. Needs Chromium (`apt-get install chromium`, or CHROMIUM=PATH), and npm for axe-core."""
     install(session, "test")
-    session.run("pytest", "-m", "browser", *(session.posargs or ["tests/browser"]), env=TEMPORARY)
+    session.run("pytest", "-m", "browser", *(session.posargs or ["tests/browser"]), env=SETTINGS)
 
 
 @nox.session
@@ -106,7 +107,7 @@ def realworld(session: nox.Session) -> None:
     # Those two have sessions of their own.
     elsewhere = [f"--ignore=tests/realworld/test_{name}.py" for name in ("scenarios", "cublas")]
     # ultralytics writes its settings when it is first imported.
-    environment = {"REPROCHECK_ALL_PACKAGES": "1", "YOLO_CONFIG_DIR": session.create_tmp(), **TEMPORARY}
+    environment = {"REPROCHECK_ALL_PACKAGES": "1", "YOLO_CONFIG_DIR": session.create_tmp(), **SETTINGS}
     arguments = session.posargs or [*elsewhere, "tests/realworld"]
     session.run("pytest", "-m", "realworld", *arguments, env=environment)
 
@@ -120,7 +121,7 @@ def scenarios(session: nox.Session) -> None:
     for requirement in bare:
         session.install("--no-deps", requirement, success_codes=[0, 1])
     arguments = session.posargs or ["-rs", "tests/realworld/test_scenarios.py"]
-    session.run("pytest", "-m", "realworld", *arguments, env={"REPROCHECK_DEVICE": "cpu", **TEMPORARY})
+    session.run("pytest", "-m", "realworld", *arguments, env={"REPROCHECK_DEVICE": "cpu", **SETTINGS})
 
 
 @nox.session
@@ -151,7 +152,7 @@ def cublas(session: nox.Session) -> None:
     site = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
     environment = {"REPROCHECK_CUBLAS_SITE": str(site).strip(), "REPROCHECK_CUBLAS_TOOLKIT": str(toolkit)}
     session.run(
-        "pytest", "-m", "realworld", "tests/realworld/test_cublas.py", *session.posargs, env=environment | TEMPORARY
+        "pytest", "-m", "realworld", "tests/realworld/test_cublas.py", *session.posargs, env=environment | SETTINGS
     )
 
 

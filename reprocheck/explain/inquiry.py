@@ -78,8 +78,8 @@ def explain(study: Study, context: Context) -> Study:
 
 
 def _judged(record: Record) -> bool:
-    trial = record.trial
-    return trial.judged or msgspec.structs.replace(trial, presence=False).judged
+    """Of the workload as it is: with all subjects or some of them, forked where no fresh trial says it."""
+    return msgspec.structs.replace(record.trial, presence=False, forked=False).judged
 
 
 class _Inquiry:

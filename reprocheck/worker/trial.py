@@ -47,6 +47,10 @@ def run(job, start):
         if not lines.own:
             posix._exit(1)
         status = _report(fault, lines)
+    except Exception as error:
+        if not lines.own:
+            posix._exit(1)
+        status = _report(Fault("harness", "working", error), lines)
     if not lines.own:
         # A child forked by the workload came back through our frames: it is not the trial.
         posix._exit(0)
@@ -218,9 +222,20 @@ def _workload(job, lines, capture, sink, actions):
         raise Fault("unsupported", "saving the outputs", error) from error
     except outputs.StorageError as error:
         raise Fault("storage", "saving the outputs", error) from error
+    except Exception as error:
+        raise Fault("harness" if _our_mistake(error) else "exception", "saving the outputs", error) from error
     lines.write("saved", outputs=writer.count)
     if capture:
         capture.snapshot("t3")
+
+
+def _our_mistake(error):
+    """Whether an exception is one that programs are written with, raised by our own code and not by what it called."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    mistakes = (AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)
+    return isinstance(error, mistakes) and trace.tb_frame.f_code.co_filename.startswith(__file__.rpartition("/")[0])
 
 
 def _step(kind, phase, function, *arguments):
@@ -284,7 +299,7 @@ def _report(fault, lines):
     if isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else 1
         fields["exit_code"] = status
-    elif fault.kind in ("exception", "unsupported"):
+    elif fault.kind in ("exception", "unsupported", "harness"):
         fields["traceback"] = _traceback(error)
     fields.update(getattr(error, "fault_fields", {}))
     lines.write("fault", **fields)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reprocheck.errors import ReprocheckError, UsageError
+from reprocheck.errors import HarnessError, ReprocheckError, UsageError
 from reprocheck.store.run import Run, runs_in
 from tests.conftest import Lab
 
@@ -282,3 +282,32 @@ def test_two_in_one_folder(lab: Lab) -> None:
         lab.check(out="kept", resume=True)
     first.kill()
     first.communicate()
+
+
+def test_a_fault_of_ours_is_no_outcome_of_the_workload(lab: Lab) -> None:
+    """What our own code trips over ends the study as a harness fault; what a library raises in it is an outcome."""
+    lab.write(
+        a="",
+        b="",
+        work="""
+            import numpy
+
+            class ndarray:  # claims to be cupy's and lacks all that it has
+                __module__ = "cupy"
+                def get(self): return None
+                device = type("Device", (), {"id": 0})
+
+            class full(ndarray):
+                nbytes, dtype = 0, None
+                def get(self): raise RuntimeError("out of memory")
+
+            def run(): return ndarray()
+            def runs_out(): return full()
+        """,
+    )
+
+    with pytest.raises(
+        HarnessError, match=r"worker failed while saving the outputs: AttributeError: .*'nbytes'.*leaves.py:\d+"
+    ):
+        lab.check()
+    assert lab.check("work.py::runs_out").verdict == "fails-everywhere"

@@ -16,6 +16,15 @@ import pytest
 WAIT_S = 60.0
 
 
+@pytest.fixture(autouse=True, scope="package")
+def _environment() -> Iterator[None]:
+    """As it was, afterwards: a nanny sets thread variables in the process that starts it, and leaves them there."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 def until(what: Callable[[], object], seconds: float = WAIT_S) -> None:
     """Wait until `what` is true; how long it takes says nothing, that it never comes does."""
     deadline = time.monotonic() + seconds

@@ -31,10 +31,11 @@ import torch
 library = torch.library.Library("aten", "IMPL")
 
 def bump(array, at=0):
-    """The array with one element one ULP up."""
+    """The array with one element three ULP up: more than libraries differ by."""
     array = numpy.array(array, order="C")
     flat = array.reshape(-1)
-    flat[at] = numpy.nextafter(flat[at], numpy.inf, dtype=array.dtype)
+    for _ in range(3):
+        flat[at] = numpy.nextafter(flat[at], numpy.inf, dtype=array.dtype)
     return torch.from_numpy(array)
 
 def values(tensor):

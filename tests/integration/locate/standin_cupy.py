@@ -1,6 +1,6 @@
 """A stand-in for cupy where there is no GPU: the types and names that the trace looks at, computed by numpy.
 
-`plant.bump` names the function whose result is one ULP off.
+`plant.bump` names the function whose result is a little off.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ class ndarray:
         self._array = numpy.asarray(array)
         self.dtype, self.shape, self.size = self._array.dtype, self._array.shape, self._array.size
         self.flags, self.device = self._array.flags, types.SimpleNamespace(id=0)
+        self.nbytes = self._array.nbytes
 
     def __getitem__(self, key):
         return ndarray(self._array[key])
