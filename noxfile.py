@@ -83,6 +83,14 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def long(session: nox.Session) -> None:
+    """What takes minutes more: faults planted in torch, fork trees, clusters, varied settings, the GPU check run dry."""
+    install(session, "test", "torch-cpu")
+    arguments = session.posargs or ["-n", "2", "--dist", "worksteal", "tests"]
+    session.run("pytest", "-m", "long", *arguments, env=SETTINGS)
+
+
+@nox.session
 @nox.parametrize("version", ["8.3.5", "9.2.0"])
 def plugin(session: nox.Session, version: str) -> None:
     """The pytest plugin on the oldest pytest it supports and on the newest known."""

@@ -223,9 +223,10 @@ def _failure(
             raise StoreError(f"{line['message']}; free some space or give another folder with --out")
         if line["kind"] == "harness":
             file, number = re.findall(r'File "([^"]+)", line (\d+)', line["traceback"])[-1]
+            what = f"{line['exception'].removeprefix('builtins.')}: {line['message']} ({file}:{number})"
             raise HarnessError(
-                f"reprocheck's own worker failed while {line['phase']}: {line['exception'].removeprefix('builtins.')}: "
-                f"{line['message']} ({file}:{number}); this is a fault of reprocheck and says nothing about the workload"
+                f"reprocheck's own worker failed while {line['phase']}: {what}; "
+                "this is a fault of reprocheck and says nothing about the workload"
             )
         return _fault(line)
     if "end" not in by_kind:

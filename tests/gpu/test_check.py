@@ -16,6 +16,8 @@ import pytest
 from tests.gpu import check as runner, steps
 from tests.gpu.plants import PLANTS
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 SCRIPT = HERE / "check.sh"
 

@@ -298,6 +298,7 @@ def test_a_fault_of_ours_is_no_outcome_of_the_workload(lab: Lab) -> None:
                 device = type("Device", (), {"id": 0})
 
             class full(ndarray):
+                __module__ = "cupy"
                 nbytes, dtype = 0, None
                 def get(self): raise RuntimeError("out of memory")
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.benchmarks.figures import row, table
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -21,6 +21,8 @@ from reprocheck.model import Study, Target, Tolerance
 from reprocheck.store.run import Run
 from tests.conftest import Lab
 
+pytestmark = pytest.mark.long
+
 SHARED = "shared-prefix"
 A = "import os; os.environ.setdefault('FIRST', 'a')\n"
 B = "import os; os.environ.setdefault('FIRST', 'b')\n"

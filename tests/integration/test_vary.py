@@ -24,6 +24,8 @@ from reprocheck.report.redact import Redaction
 from reprocheck.store.run import Run
 from tests.conftest import Lab
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 WORK = """
     import os, state

@@ -16,7 +16,7 @@ import pytest
 WAIT_S = 60.0
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True)
 def _environment() -> Iterator[None]:
     """As it was, afterwards: a nanny sets thread variables in the process that starts it, and leaves them there."""
     before = dict(os.environ)

@@ -15,6 +15,8 @@ from reprocheck.store.run import Run
 from tests.conftest import Lab
 from tests.integration.dask.conftest import Cluster
 
+pytestmark = pytest.mark.long
+
 distributed = pytest.importorskip("distributed", reason="Dask is not installed (the extra `dask`)")
 
 QUICK: dict[str, Any] = {"repeat": 1, "max_repeat": 1, "observer": False}

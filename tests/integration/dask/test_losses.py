@@ -17,6 +17,8 @@ from reprocheck.store.run import Run
 from tests.conftest import Lab
 from tests.integration.dask.conftest import Cluster, processes, until
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("distributed", reason="Dask is not installed (the extra `dask`)")
 
 # Tells that it runs, then waits until the test lets it go on.

@@ -24,6 +24,8 @@ from reprocheck.errors import HarnessError
 from reprocheck.model import Record, Target, Trial
 from tests.integration.engine.test_worker_start import interpreters
 
+pytestmark = pytest.mark.long
+
 WORK = "import os\ndef run():\n    return os.environ.get('FIRST', '')\n"
 A = "import os; os.environ.setdefault('FIRST', 'a'); print('import a')\n"
 B = "import os; os.environ.setdefault('FIRST', 'b'); print('import b')\n"

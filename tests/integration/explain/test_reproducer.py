@@ -13,6 +13,8 @@ import pytest
 from reprocheck.model import Study
 from tests.conftest import Lab
 
+pytestmark = pytest.mark.long
+
 SETS = "import os\nos.environ['OMP_NUM_THREADS'] = '1'\n"
 SCALES = """
 import os

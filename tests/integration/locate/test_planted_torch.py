@@ -7,6 +7,8 @@ import pytest
 from tests.conftest import Lab
 from tests.integration.locate.planting import Plant, located, marked
 
+pytestmark = pytest.mark.long
+
 TRAIN = """
     import torch
     from torch import nn
