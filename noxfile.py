@@ -84,7 +84,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def long(session: nox.Session) -> None:
-    """What takes minutes more: faults planted in torch, fork trees, clusters, varied settings, the GPU check run dry."""
+    """What takes minutes more: faults planted in torch, fork trees, clusters, varied settings, a dry GPU check."""
     install(session, "test", "torch-cpu")
     arguments = session.posargs or ["-n", "2", "--dist", "worksteal", "tests"]
     session.run("pytest", "-m", "long", *arguments, env=SETTINGS)
