@@ -63,8 +63,13 @@ def install(session: nox.Session, *groups: str) -> None:
                 "e.g. with PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS, or set REPROCHECK_ALLOW_CUDA=1 to take it"
             )
     session.install("-e", ".", *wanted)
+
+
+def run_pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
+    """Run pytest with the settings that tests need, and `environment`."""
     # Tests start many interpreters, which write no byte code: without any, each would compile all of the package anew.
     session.run("python", "-m", "compileall", "-q", "reprocheck")
+    session.run("pytest", *arguments, env={**SETTINGS, **environment})
 
 
 @nox.session
@@ -81,7 +86,7 @@ def tests(session: nox.Session) -> None:
     """The test suite: unit, integration, plugin."""
     install(session, "test", "torch-cpu")
     arguments = session.posargs or ["-n", "2", "--dist", "worksteal", "tests"]
-    session.run("pytest", *arguments, env=SETTINGS)
+    run_pytest(session, *arguments)
 
 
 @nox.session
@@ -89,7 +94,7 @@ def long(session: nox.Session) -> None:
     """What takes minutes more: faults planted in torch, fork trees, clusters, varied settings, a dry GPU check."""
     install(session, "test", "torch-cpu")
     arguments = session.posargs or ["-n", "2", "--dist", "worksteal", "tests"]
-    session.run("pytest", "-m", "long", *arguments, env=SETTINGS)
+    run_pytest(session, "-m", "long", *arguments)
 
 
 @nox.session
@@ -99,14 +104,14 @@ def plugin(session: nox.Session, version: str) -> None:
     install(session, "test")
     session.install(f"pytest=={version}")
     arguments = session.posargs or ["-n", "2", "tests/plugin", "tests/unit/pytest_plugin"]
-    session.run("pytest", *arguments, env=SETTINGS)
+    run_pytest(session, *arguments)
 
 
 @nox.session
 def browser(session: nox.Session) -> None:
     """Reports in a browser. Needs Chromium (`apt-get install chromium`, or CHROMIUM=PATH), and npm for axe-core."""
     install(session, "test")
-    session.run("pytest", "-m", "browser", *(session.posargs or ["tests/browser"]), env=SETTINGS)
+    run_pytest(session, "-m", "browser", *(session.posargs or ["tests/browser"]))
 
 
 @nox.session
@@ -117,9 +122,9 @@ def realworld(session: nox.Session) -> None:
     # Those two have sessions of their own.
     elsewhere = [f"--ignore=tests/realworld/test_{name}.py" for name in ("scenarios", "cublas")]
     # ultralytics writes its settings when it is first imported.
-    environment = {"REPROCHECK_ALL_PACKAGES": "1", "YOLO_CONFIG_DIR": session.create_tmp(), **SETTINGS}
+    environment = {"REPROCHECK_ALL_PACKAGES": "1", "YOLO_CONFIG_DIR": session.create_tmp()}
     arguments = session.posargs or [*elsewhere, "tests/realworld"]
-    session.run("pytest", "-m", "realworld", *arguments, env=environment)
+    run_pytest(session, "-m", "realworld", *arguments, **environment)
 
 
 @nox.session
@@ -131,7 +136,7 @@ def scenarios(session: nox.Session) -> None:
     for requirement in bare:
         session.install("--no-deps", requirement, success_codes=[0, 1])
     arguments = session.posargs or ["-rs", "tests/realworld/test_scenarios.py"]
-    session.run("pytest", "-m", "realworld", *arguments, env={"REPROCHECK_DEVICE": "cpu", **SETTINGS})
+    run_pytest(session, "-m", "realworld", *arguments, REPROCHECK_DEVICE="cpu")
 
 
 @nox.session
@@ -161,9 +166,7 @@ def cublas(session: nox.Session) -> None:
         (toolkit / "lib64").symlink_to(next(toolkit.glob("nvidia/*/lib")))
     site = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
     environment = {"REPROCHECK_CUBLAS_SITE": str(site).strip(), "REPROCHECK_CUBLAS_TOOLKIT": str(toolkit)}
-    session.run(
-        "pytest", "-m", "realworld", "tests/realworld/test_cublas.py", *session.posargs, env=environment | SETTINGS
-    )
+    run_pytest(session, "-m", "realworld", "tests/realworld/test_cublas.py", *session.posargs, **environment)
 
 
 @nox.session

@@ -311,20 +311,18 @@ def _knobs(options: dict[str, Any]) -> dict[str, Any]:
 def _refuse_unfit(resolved: Resolved) -> None:
     """Raise `UsageError` for options that do not go together, where one of them was given for this study."""
     settings = resolved.options
-    if settings.vary:
-        for name, given in (
-            ("fail-fast", settings.fail_fast),
-            ("reduce", settings.reduce != "none"),
-            ("isolation", settings.isolation != "fresh"),
-        ):
-            if given:
-                raise UsageError(f"--vary needs every order under every level, which --{name} spares; leave one out")
-    if settings.isolation != "fresh":
-        for name, given in (("fail-fast", settings.fail_fast), ("reduce", settings.reduce != "none")):
-            if given:
-                raise UsageError(
-                    f"--isolation {settings.isolation} and --{name} both decide which orders are run; leave one out"
-                )
+    choosing = {
+        "fail-fast": settings.fail_fast,
+        "reduce": settings.reduce != "none",
+        "isolation": settings.isolation != "fresh",
+    }
+    sparing = [name for name, given in choosing.items() if given]
+    if settings.vary and sparing:
+        raise UsageError(f"--vary needs every order under every level, which --{sparing[0]} spares; leave one out")
+    if choosing["isolation"] and len(sparing) > 1:
+        raise UsageError(
+            f"--isolation {settings.isolation} and --{sparing[0]} both decide which orders are run; leave one out"
+        )
     if settings.engine != "local":
         return
     for name in ("scheduler", "workers", "machines", "shared", "gpus"):

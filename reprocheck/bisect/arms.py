@@ -18,9 +18,10 @@ from reprocheck.compare.tolerance import tolerance_for
 from reprocheck.config import layers_for, merge, script_block
 from reprocheck.config.options import Options
 from reprocheck.engine.environment import trial_environment
-from reprocheck.engine.local import Job, LocalEngine, default_jobs
+from reprocheck.engine.local import LocalEngine, default_jobs
 from reprocheck.engine.process import run_process
 from reprocheck.engine.runner import Progress, Runner, Silent
+from reprocheck.engine.trial import Job
 from reprocheck.errors import UsageError
 from reprocheck.model import Record, Struct, Study, Target, Tolerance, Trial
 from reprocheck.plan.subjects import find_subjects

@@ -86,7 +86,8 @@ def _capture(
     from reprocheck.api import resolve_python
     from reprocheck.cli.run import _variables
     from reprocheck.engine.environment import user_environment
-    from reprocheck.engine.local import Job, LocalEngine, default_jobs
+    from reprocheck.engine.local import LocalEngine, default_jobs
+    from reprocheck.engine.trial import Job
     from reprocheck.model import Target, Trial
 
     base = user_environment()

@@ -5,7 +5,6 @@ The engine is anything with `run(trials, keep)`; what it runs must be the job th
 
 from __future__ import annotations
 
-import marshal
 import re
 import statistics
 import subprocess
@@ -24,14 +23,14 @@ from reprocheck.engine.base import Engine
 from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.phases import RawRecord, finish
 from reprocheck.engine.process import Exit
-from reprocheck.engine.trial import WORKER, Job, trial_spec
+from reprocheck.engine.trial import Job, trial_spec, worker_command
 from reprocheck.errors import HarnessError
 from reprocheck.explain.keys import comparable, lookup
 from reprocheck.explain.state import flatten
-from reprocheck.model import Output, Record, Stream, Target, Trial
+from reprocheck.model import Record, Stream, Target, Trial
 from reprocheck.store.objects import digest_file
 
-__all__ = ["WORKLOAD", "Engine", "examine"]
+__all__ = ["WORKLOAD", "examine"]
 
 WORKLOAD = Target(text="(doctor)", kind="function", path=str(Path(__file__).with_name("workload.py")), name="run")
 
@@ -77,18 +76,7 @@ def examine(engine: Engine, job: Job, *, name: str, subjects: Sequence[str], tri
 
 def _kept(raw: RawRecord, folder: Path) -> Record:
     """The record with its outputs' digests; nothing is stored."""
-    outputs = tuple(
-        Output(
-            name=item.name,
-            dtype=item.dtype,
-            shape=item.shape,
-            nbytes=item.nbytes,
-            digest=digest_file(folder / "arrays" / item.file),
-            python=item.python,
-        )
-        for item in raw.outputs
-    )
-    return msgspec.structs.replace(raw.record, outputs=outputs)
+    return raw.with_outputs(lambda file: digest_file(folder / "arrays" / file))
 
 
 def _plain(job: Job, trial: Trial) -> Record:
@@ -98,11 +86,11 @@ def _plain(job: Job, trial: Trial) -> Record:
     """
     with tempfile.TemporaryDirectory(prefix="reprocheck-doctor-") as name:
         folder = Path(name)
-        (folder / "job").write_bytes(marshal.dumps(trial_spec(job, trial, folder), 2))
+        argv = worker_command(job, folder, trial_spec(job, trial, folder))
         begin = time.monotonic()
         try:
             done = subprocess.run(
-                [job.python, str(WORKER / "main.py"), str(folder / "job")],
+                argv,
                 env=job.environment,
                 cwd=job.cwd,
                 capture_output=True,

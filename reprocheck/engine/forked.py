@@ -14,10 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.process import Ending, Exit, Streams, kill_group
 from reprocheck.engine.tree import Prefix
-from reprocheck.engine.trial import WORKER, Job, trial_spec
+from reprocheck.engine.trial import Job, environment_of, trial_spec, worker_command
 from reprocheck.errors import HarnessError
 
 __all__ = ["LostError", "Process"]
@@ -79,14 +78,12 @@ class Process:
             self.pid = int(self.parent.asked(["fork", spec])[1])
             self._watch()
             return
-        job_file = self.folder / "job"
-        job_file.write_bytes(marshal.dumps(spec, 2))
-        environment = trial_environment(job.environment, {**job.env, **self.plan.trials[0].variables})
+        argv = worker_command(job, self.folder, spec)
         with (self.folder / "stdout").open("wb") as stdout, (self.folder / "stderr").open("wb") as stderr:
             try:
                 self._popen = subprocess.Popen(
-                    [job.python, str(WORKER / "main.py"), str(job_file)],
-                    env=environment.variables,
+                    argv,
+                    env=environment_of(job, self.plan.trials[0]),
                     cwd=job.cwd,
                     stdin=subprocess.DEVNULL,
                     stdout=stdout,

@@ -23,7 +23,7 @@ from reprocheck.engine.local import LocalEngine
 from reprocheck.engine.phases import RawRecord
 from reprocheck.engine.process import Exit
 from reprocheck.engine.tree import Prefix, grow, may_start
-from reprocheck.engine.trial import Job, record_of
+from reprocheck.engine.trial import Job, environment_of, record_of
 from reprocheck.model import Trial
 
 __all__ = ["ForkEngine"]
@@ -185,7 +185,7 @@ class _Growing:
     def _told(self, process: Process, end: Exit) -> None:
         """Keep the record of the trial. A beginning that ended on its way is how all trials below it ended."""
         for trial in process.plan.trials:
-            raw = record_of(self._local.job, trial, process.folder, end)
+            raw = record_of(trial, process.folder, end, environment_of(self._local.job, trial))
             record = msgspec.structs.replace(raw.record, isolation="forked")
             self._results.put((None, self._keep(msgspec.structs.replace(raw, record=record), process.folder)))
 

@@ -17,7 +17,7 @@ from reprocheck.engine.trial import Job, compile_worker, run_trial
 from reprocheck.errors import HarnessError
 from reprocheck.model import Trial
 
-__all__ = ["Job", "LocalEngine", "default_jobs"]
+__all__ = ["LocalEngine", "default_jobs"]
 
 
 def default_jobs() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 
 from reprocheck.engine.process import Exit
 from reprocheck.errors import HarnessError, StoreError
-from reprocheck.model import Event, Failure, NotCompared, Record, Snapshot, Struct, Trial
+from reprocheck.model import Event, Failure, NotCompared, Output, Record, Snapshot, Struct, Trial
 
 __all__ = ["RawOutput", "RawRecord", "finish", "read_phases"]
 
@@ -33,6 +33,23 @@ class RawRecord(Struct, frozen=True, kw_only=True):
 
     record: Record
     outputs: tuple[RawOutput, ...]
+
+    def with_outputs(self, digest: Callable[[str], str]) -> Record:
+        """The record with its outputs; `digest` gives that of an output's file, by its name."""
+        return msgspec.structs.replace(
+            self.record,
+            outputs=tuple(
+                Output(
+                    name=item.name,
+                    dtype=item.dtype,
+                    shape=item.shape,
+                    nbytes=item.nbytes,
+                    digest=digest(item.file),
+                    python=item.python,
+                )
+                for item in self.outputs
+            ),
+        )
 
 
 def read_phases(path: Path) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from reprocheck.engine.base import Engine
 from reprocheck.engine.machine import refuse_unlike
 from reprocheck.engine.phases import RawRecord
 from reprocheck.engine.trial import Job
-from reprocheck.model import Machine, Output, Record, Setting, Trial
+from reprocheck.model import Machine, Record, Setting, Trial
 from reprocheck.store.objects import TRACE
 from reprocheck.store.run import RunWriter, storage_errors, trial_key
 
@@ -115,17 +115,7 @@ class Runner:
         """Move what the trial wrote into the store, before its folder goes."""
         objects = self.writer.objects
         with storage_errors(self.writer.folder):
-            outputs = tuple(
-                Output(
-                    name=item.name,
-                    dtype=item.dtype,
-                    shape=item.shape,
-                    nbytes=item.nbytes,
-                    digest=objects.take(folder / "arrays" / item.file),
-                    python=item.python,
-                )
-                for item in raw.outputs
-            )
+            record = raw.with_outputs(lambda file: objects.take(folder / "arrays" / file))
             trace = folder / "trace.jsonl"
             digest = objects.take(trace, TRACE) if trace.exists() else None
-        return msgspec.structs.replace(raw.record, outputs=outputs, trace=digest)
+        return msgspec.structs.replace(record, trace=digest)

@@ -22,7 +22,16 @@ from reprocheck.engine.process import Exit, Stop, run_process
 from reprocheck.errors import HarnessError
 from reprocheck.model import Struct, Target, Trial
 
-__all__ = ["WORKER", "Job", "compile_worker", "record_of", "run_trial", "trial_spec"]
+__all__ = [
+    "WORKER",
+    "Job",
+    "compile_worker",
+    "environment_of",
+    "record_of",
+    "run_trial",
+    "trial_spec",
+    "worker_command",
+]
 
 WORKER = Path(__file__).resolve().parent.parent / "worker"
 
@@ -52,31 +61,40 @@ def run_trial(job: Job, trial: Trial, folder: Path, *, stop: Stop, gate: Gate | 
     What it wrote (`arrays/`, `trace.jsonl`) stays in `folder`. Raises `HarnessError` when the interpreter can't be
     started, when the worker never began its work, and, with the text "interrupted", when `stop` was set.
     """
-    job_file = folder / "job"
-    # Version 2 is the newest marshal format that every supported interpreter reads.
-    job_file.write_bytes(marshal.dumps(trial_spec(job, trial, folder), 2))
-    changes: Mapping[str, str | None] = {**job.env, **trial.variables}
-    environment = trial_environment(job.environment, changes)
+    argv = worker_command(job, folder, trial_spec(job, trial, folder))
+    environ = environment_of(job, trial)
     with gate.passing(stop) if gate else contextlib.nullcontext():
         end = run_process(
-            [job.python, str(WORKER / "main.py"), str(job_file)],
-            env=environment.variables,
+            argv,
+            env=environ,
             cwd=Path(job.cwd),
             timeout=job.timeout,
             stop=stop,
         )
     if end.interrupted:
         raise HarnessError("interrupted")
-    return record_of(job, trial, folder, end)
+    return record_of(trial, folder, end, environ)
 
 
-def record_of(job: Job, trial: Trial, folder: Path, end: Exit) -> RawRecord:
-    """The record of a trial whose process ended as `end` says, with the machine it ran on."""
+def worker_command(job: Job, folder: Path, spec: dict[str, Any]) -> list[str]:
+    """The command that starts the worker on `spec` (see `trial_spec`), which is written into `folder`."""
+    job_file = folder / "job"
+    # Version 2 is the newest marshal format that every supported interpreter reads.
+    job_file.write_bytes(marshal.dumps(spec, 2))
+    return [job.python, str(WORKER / "main.py"), str(job_file)]
+
+
+def environment_of(job: Job, trial: Trial) -> dict[str, str]:
+    """The variables a trial's process starts with."""
+    return trial_environment(job.environment, {**job.env, **trial.variables}).variables
+
+
+def record_of(trial: Trial, folder: Path, end: Exit, environ: Mapping[str, str]) -> RawRecord:
+    """The record of a trial that was started with `environ` and ended as `end` says, with the machine it ran on."""
     raw = finish(trial, folder, end)
     facts = raw.record.python
     python = " ".join(facts[key] for key in ("implementation", "version") if key in facts)
-    environment = trial_environment(job.environment, {**job.env, **trial.variables})
-    machine = this_machine(environment.variables, python)
+    machine = this_machine(environ, python)
     return msgspec.structs.replace(raw, record=msgspec.structs.replace(raw.record, machine=machine))
 
 

@@ -60,7 +60,7 @@ def explain(study: Study, context: Context) -> Study:
     if study.verdict not in (*EXPLAINED, "noisy") and not presence:
         return study
     bare = study.noise.observer == "differs"
-    judged = [record for record in context.records if _judged(record)]
+    judged = [record for record in context.records if record.trial.whole]
     labels = Labels(
         study,
         [record for record in judged if not (bare and record.trial.capture)],
@@ -75,11 +75,6 @@ def explain(study: Study, context: Context) -> Study:
     if context.stored:
         inquiry.verify()
     return inquiry.run(presence=presence)
-
-
-def _judged(record: Record) -> bool:
-    """Of the workload as it is: with all subjects or some of them, forked where no fresh trial says it."""
-    return msgspec.structs.replace(record.trial, presence=False, forked=False).judged
 
 
 class _Inquiry:

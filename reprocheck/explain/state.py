@@ -17,8 +17,8 @@ __all__ = ["flatten", "state_differences"]
 
 # What a later import may read and keep. Only this is compared right after each import: everything else differs there
 # for the plain reason that other subjects are not loaded yet.
-LATCHED = ("environ.", "fp.", "process.affinity", "process.rlimit")
-NOT_LATCHED = ("process.affinity.threads",)
+LATCHED = ("environ.", "fp.", "process.rlimit")
+LATCHED_KEY = "process.affinity"
 SEVERITIES = ("numeric", "performance", "latent", "informational")
 
 
@@ -58,7 +58,7 @@ def state_differences(
             continue
         early = phase.startswith("t1:") and phases is None
         for key in sorted({key for items in stories.values() for key in items[0][phase]}):
-            if early and (key.startswith(NOT_LATCHED) or not key.startswith(LATCHED)):
+            if early and key != LATCHED_KEY and not key.startswith(LATCHED):
                 continue
             if key in found or any(key.startswith(f"{other}.") for other in found):
                 continue

@@ -134,17 +134,14 @@ class Trial(Struct, frozen=True, kw_only=True):
         return {**self.level, **self.env}
 
     @property
+    def whole(self) -> bool:
+        """True when the whole workload is run as it is: with all subjects or only some, forked or fresh."""
+        return not self.env and not self.actions and self.trace is None and self.blame is None and not self.imports_only
+
+    @property
     def judged(self) -> bool:
-        """True for a trial that a verdict may stand on: the whole workload as it is, nothing done to it."""
-        return (
-            not self.env
-            and not self.actions
-            and self.trace is None
-            and self.blame is None
-            and not self.presence
-            and not self.forked
-            and not self.imports_only
-        )
+        """True for a trial that a verdict may stand on: the whole workload, with all subjects, started afresh."""
+        return self.whole and not self.presence and not self.forked
 
 
 class Machine(Struct, frozen=True, kw_only=True):

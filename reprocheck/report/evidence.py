@@ -221,8 +221,8 @@ class Evidence:
         for line in self.run.journal():
             record = self.run.read(line.record, _Outcome)
             trial = record.trial
-            arm = Trial(order=trial.order, repeat=trial.repeat, forked=trial.order in forks, level=self._raw.level)
-            plain = trial == msgspec.structs.replace(arm, capture=trial.capture)
+            plain = trial.whole and not trial.presence and trial.level == self._raw.level
+            plain = plain and trial.forked is (trial.order in forks)
             if not plain or trial.order not in orders or (bare_only and trial.capture):
                 continue
             seen.append(

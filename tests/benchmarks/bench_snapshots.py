@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from reprocheck.engine.environment import user_environment
-from reprocheck.engine.local import Job, LocalEngine
+from reprocheck.engine.local import LocalEngine
+from reprocheck.engine.trial import Job
 from reprocheck.model import Record, Target, Trial
 from tests.benchmarks.figures import row
 

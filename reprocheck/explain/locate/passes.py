@@ -225,9 +225,8 @@ class Passes:
             for record in self.context.records
             if record.trial.order == order
             and record.ok
-            and record.trial.trace is None
+            and record.trial.whole
             and record.trial.presence is self._presence(order)
-            and not (record.trial.actions or record.trial.env or record.trial.imports_only)
         ]
 
     def _apart(self) -> bool:

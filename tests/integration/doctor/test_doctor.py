@@ -18,8 +18,9 @@ from reprocheck.doctor.examine import WORKLOAD, examine
 from reprocheck.doctor.result import Examination
 from reprocheck.doctor.tell import lines, schema
 from reprocheck.engine.environment import user_environment
-from reprocheck.engine.local import Job, LocalEngine
+from reprocheck.engine.local import LocalEngine
 from reprocheck.engine.phases import RawRecord
+from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError
 from reprocheck.model import Trial
 

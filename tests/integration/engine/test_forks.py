@@ -18,8 +18,9 @@ import pytest
 
 from reprocheck.engine.environment import user_environment
 from reprocheck.engine.forks import LOST, ForkEngine
-from reprocheck.engine.local import Job, LocalEngine
+from reprocheck.engine.local import LocalEngine
 from reprocheck.engine.phases import RawRecord
+from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError
 from reprocheck.model import Record, Target, Trial
 from tests.integration.engine.test_worker_start import interpreters

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from reprocheck.engine.environment import user_environment
-from reprocheck.engine.local import Job, LocalEngine
+from reprocheck.engine.local import LocalEngine
 from reprocheck.engine.phases import RawRecord
-from reprocheck.engine.trial import WORKER
+from reprocheck.engine.trial import WORKER, Job
 from reprocheck.model import Record, Target, Trial
 
 MAX_MODULES = 12

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from reprocheck.engine.local import Job, LocalEngine
+from reprocheck.engine.local import LocalEngine
 from reprocheck.engine.runner import Runner
+from reprocheck.engine.trial import Job
 from reprocheck.model import Record, Target, Trial
 from reprocheck.store.run import RunWriter, Spec
 from tests.conftest import Lab
