@@ -113,6 +113,7 @@ class _Inquiry:
         self.asker.reserve = min(self.asker.limit // 3, max(LEAST_TRIALS, LEAST_REPEATS * len(orders)))
         note("explaining: which orders give which group")
         try:
+            self._learn()
             ordering = find_presence(self.study, self.asker) if presence else self._rule()
         except BudgetSpentError:
             ordering = Ordering()
@@ -146,6 +147,17 @@ class _Inquiry:
         call = operator_call(study, self.context.records, runner.writer.objects)
         made = make_reproducer(study, ordering.swaps[0], context, runner.job, runner.writer.folder, change, call)
         return msgspec.structs.replace(study, reproducer=made)
+
+    def _learn(self) -> None:
+        """Run orders again that, in a study whose runs differ, were run too seldom to know their outcomes."""
+        for order, missing in self.asker.labels.unsettled().items():
+            fresh = self._fresh()
+            trials = [Trial(order=order, repeat=fresh + n, capture=not self.bare) for n in range(missing)]
+            self.asker.labels.learn(self.asker.records(trials))
+
+    def _fresh(self) -> int:
+        """The first repeat number that no trial of the study has."""
+        return 1 + max(record.trial.repeat for record in self.judged if record.trial.repeat < VERIFYING)
 
     def noise(self) -> Study:
         """The study with what differs between identical runs, and the pin that stops it."""
@@ -224,7 +236,7 @@ class _Inquiry:
         """
         known = {item.key for item in question.differences}
         sides = [(question.pair.trial(side).order, question.label(side)) for side in SIDES]
-        fresh = 1 + max(record.trial.repeat for record in self.judged if record.trial.repeat < VERIFYING)
+        fresh = self._fresh()
         records = [self._records(order, label, first=fresh) for order, label in sides]
         found = differences(*records)
         if all(item.key in known for item in found):

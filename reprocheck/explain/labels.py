@@ -9,19 +9,30 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from reprocheck.compare.groups import group_id, group_records, outcome_key, select_outputs
 from reprocheck.model import Output, Record, Study, Tolerance
 from reprocheck.store.objects import ObjectStore
 
-__all__ = ["Labels"]
+__all__ = ["Labels", "enough_repeats"]
 
-MOST_REPEATS = 12
+LEAST_REPEATS, MOST_REPEATS = 3, 12
 MISSED = 0.02
 """The chance, at most, that an outcome which identical runs show now and then is missed."""
 
+Order = tuple[str, ...]
 ToleranceFor = Callable[[str], Tolerance]
+
+
+def enough_repeats(outcomes: Sequence[str]) -> int:
+    """So many runs that runs like these would all agree by luck with a chance of at most `MISSED`; 3 to 12."""
+    shares = [count / len(outcomes) for count in Counter(outcomes).values()]
+    for repeats in range(LEAST_REPEATS, MOST_REPEATS):
+        if sum(share**repeats for share in shares) <= MISSED:
+            return repeats
+    return MOST_REPEATS
 
 
 class Labels:
@@ -44,17 +55,25 @@ class Labels:
         self._agree = _Agreement(tolerance_for, objects)
         self._known: dict[object, str] = {}
         self._examples: dict[str, Record] = {}
-        orders = [arm.order for arm in study.orders if not arm.presence]
+        arms = {arm.order: arm for arm in study.orders if not arm.presence}
+        orders = list(arms)
         counted = [record for record in records if record.trial.order in orders and not record.trial.presence]
-        counted.sort(key=lambda record: orders.index(record.trial.order))
+        # Runs that an explanation added later come last: the letters are those that the study gave.
+        counted.sort(
+            key=lambda record: (
+                record.trial.repeat >= arms[record.trial.order].trials,
+                orders.index(record.trial.order),
+            )
+        )
         letters = group_records(counted, self._patterns)
         self._used = len(letters.groups)
         for record, letter in zip(counted, letters.ids, strict=True):
             self._name(record, letter)
-        arms: dict[tuple[str, ...], list[str]] = {}
+        self._told = frozenset(group.id for group in study.groups)
+        self._arms: dict[Order, list[str]] = {}
         for record in counted:
-            arms.setdefault(record.trial.order, []).append(self.group(record))
-        self._noise(arms)
+            self._arms.setdefault(record.trial.order, []).append(self.group(record))
+        self._noise()
 
     def group(self, record: Record) -> str:
         """The name of this record's own outcome, noise aside: the study's letter, or a further one."""
@@ -74,7 +93,12 @@ class Labels:
 
     def label(self, records: Sequence[Record]) -> str:
         """What identical runs amount to: their common label; of several, the one that only noise hides."""
-        found = list(dict.fromkeys(self._class.get(self.group(record), self.group(record)) for record in records))
+        groups = list(dict.fromkeys(map(self.group, records)))
+        known = {self._class[group] for group in groups if group in self._class}
+        if self.repeats > 1 and not self._weak and len(known) == 1:
+            # What identical runs show side by side is one thing, also when the study happened not to see all of it.
+            self._class |= dict.fromkeys(groups, *known)
+        found = list(dict.fromkeys(self._class.get(group, group) for group in groups))
         strong = [label for label in found if label not in self._weak]
         if len(strong) == 1:
             return strong[0]
@@ -82,7 +106,7 @@ class Labels:
 
     def name(self, label: str) -> str:
         """`group B`, for a sentence."""
-        members = [group for group, own in self._class.items() if own == label]
+        members = [group for group, own in self._class.items() if own == label and group in self._told]
         return f"group {label}" if len(members) < 2 else f"groups {', '.join(sorted(members))}"
 
     def is_known(self, label: str) -> bool:
@@ -98,8 +122,35 @@ class Labels:
         example = self._examples.get(label)
         return example.failure.message if example is not None and example.failure is not None else None
 
-    def _noise(self, arms: Mapping[tuple[str, ...], Sequence[str]]) -> None:
+    def unsettled(self) -> dict[Order, int]:
+        """How many more runs of which orders it takes to have seen what else noise makes of their outcomes.
+
+        An order whose few runs happened to agree, in a study whose runs differ, hides half of its outcomes; a trial
+        that shows the other half would be taken for something new.
+        """
+        noisy = [groups for groups in self._arms.values() if len(set(groups)) > 1]
+        if not noisy or self._weak:
+            return {}
+        enough = max(map(enough_repeats, noisy))
+        classes: dict[str, list[Order]] = {}
+        for order, groups in self._arms.items():
+            classes.setdefault(self._class[groups[0]], []).append(order)
+        found = {}
+        for orders in classes.values():
+            seen = [group for order in orders for group in self._arms[order]]
+            if len(set(seen)) == 1 and len(seen) < enough:
+                found[orders[0]] = enough - len(seen)
+        return found
+
+    def learn(self, records: Sequence[Record]) -> None:
+        """Take in further runs of the study's orders, as they are."""
+        for record in records:
+            self._arms[record.trial.order].append(self.group(record))
+        self._noise()
+
+    def _noise(self) -> None:
         """Join groups that occur side by side; where that joins everything, tell groups by their share instead."""
+        arms = self._arms
         parent = {group: group for groups in arms.values() for group in groups}
 
         def root(group: str) -> str:

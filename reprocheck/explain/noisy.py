@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 
 from reprocheck.explain.asking import Asker
+from reprocheck.explain.labels import enough_repeats
 from reprocheck.explain.minimal import smallest
 from reprocheck.explain.remedy import Proposal
 from reprocheck.explain.search import BudgetSpentError
@@ -17,11 +17,8 @@ from reprocheck.explain.swap import Order
 from reprocheck.explain.views import WORKLOAD, Views
 from reprocheck.model import Cause, Record, Study, Trial
 
-__all__ = ["Pin", "enough_repeats", "find_noise", "noisiest"]
+__all__ = ["Pin", "find_noise", "noisiest"]
 
-CHANCE = 0.02
-"""How likely unpinned runs may be to agree as often by luck."""
-LEAST_REPEATS, MOST_REPEATS = 3, 12
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -134,15 +131,6 @@ def _varies(records: Sequence[Record], key: str) -> bool:
 def noisiest(outcomes: Mapping[Order, Sequence[str]]) -> Order:
     """The order whose identical runs differ most."""
     return max(outcomes, key=lambda order: len(set(outcomes[order])) / len(outcomes[order]))
-
-
-def enough_repeats(outcomes: Sequence[str]) -> int:
-    """So many runs that unpinned ones would all agree by luck with a chance of at most `CHANCE`."""
-    shares = [count / len(outcomes) for count in Counter(outcomes).values()]
-    for repeats in range(LEAST_REPEATS, MOST_REPEATS):
-        if sum(share**repeats for share in shares) <= CHANCE:
-            return repeats
-    return MOST_REPEATS
 
 
 def find_noise(study: Study, records: Sequence[Record], asker: Asker) -> tuple[list[Cause], list[Pin]]:

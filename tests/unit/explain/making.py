@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,8 @@ def failed(order: Sequence[str], signature: str, **fields: Any) -> Record:
 
 def study(records: Sequence[Record], *, stable: bool = True, **fields: Any) -> Study:
     """A study of records, with as much in it as an explanation reads."""
-    orders = list(dict.fromkeys(r.trial.order for r in records if not r.trial.presence))
-    arms = tuple(Arm(order=order, effective_order=order, trials=1) for order in orders)
+    trials = Counter(record.trial.order for record in records if not record.trial.presence)
+    arms = tuple(Arm(order=order, effective_order=order, trials=count) for order, count in trials.items())
     settled: dict[str, Any] = {
         "reprocheck_version": "0",
         "verdict": "order-dependent",
@@ -72,11 +73,11 @@ def study(records: Sequence[Record], *, stable: bool = True, **fields: Any) -> S
         "reason": "",
         "workload": TARGET.text,
         "target": TARGET,
-        "subjects": tuple(sorted({name for order in orders for name in order})),
+        "subjects": tuple(sorted({name for order in trials for name in order})),
         "subjects_from": "",
         "orders": arms,
         "plan": "",
-        "groups": (Group(id="A", orders=(), trials=1, outcome="ok"),),
+        "groups": tuple(Group(id=name, orders=(), trials=1, outcome="ok") for name in "ABCD"),
         "outputs": (),
         "noise": Noise(p_value=0.001, repeats=1, trials=len(records), stable=stable),
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reprocheck.explain.labels import Labels
+from reprocheck.explain.labels import Labels, enough_repeats
 from reprocheck.model import Record, Tolerance
 from tests.unit.explain.making import Engine, failed, record, study
 
@@ -58,6 +58,64 @@ def test_groups_that_one_order_shows_side_by_side_are_one_label() -> None:
     assert [named.label([item]) for item in records] == ["A", "A", "C", "C"]
     assert named.name("A") == "groups A, B"
     assert named.repeats == 2
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "repeats"),
+    [
+        (list("ABCDEFGHIJ"), 3),
+        (list("AABB"), 7),
+        (list("AAAB"), 12),
+    ],
+)
+def test_repeats_that_luck_does_not_explain(outcomes: list[str], repeats: int) -> None:
+    assert enough_repeats(outcomes) == repeats
+
+
+def test_an_order_whose_few_runs_happened_to_agree_is_run_again() -> None:
+    # Both orders give one of two outcomes by chance; `b,a` was seen with one of its two only.
+    records = [record(AB, "12"[n % 2], repeat=n) for n in range(4)] + [record(BA, "3", repeat=n) for n in range(4)]
+    named = labels(records, stable=False)
+
+    assert named.unsettled() == {BA: 3}, "1/2 ** 7 twice is under 2 %"
+    more = [record(BA, "343"[n], repeat=4 + n) for n in range(3)]
+    named.learn(more)
+
+    assert named.unsettled() == {}
+    assert [named.label([item]) for item in (records[0], records[1], records[4], more[1])] == ["A", "A", "C", "C"]
+    again = labels([*records, *more], stable=False)
+    assert again.label(more[1:2]) == "C", "what was learnt is there when the run is explained anew"
+
+
+def test_letters_stay_those_of_the_study_when_more_was_run_later() -> None:
+    early = [record(AB, "1"), record(BA, "2")]
+    named = Labels(
+        study(early),
+        [*early, record(AB, "3", repeat=7)],
+        patterns=(),
+        tolerance_for=lambda _: Tolerance(),
+        objects=None,  # type: ignore[arg-type]
+    )
+
+    assert [named.group(item) for item in early] == ["A", "B"]
+
+
+def test_what_identical_runs_show_beside_a_known_outcome_belongs_to_it() -> None:
+    records = [record(AB, "12"[n % 2], repeat=n) for n in range(4)] + [record(BA, "3", repeat=n) for n in range(4)]
+    named = labels(records, stable=False)
+
+    assert named.label([record(AB, "4")]) == "D"
+    assert named.label([record(AB, "3"), record(AB, "4")]) == "C"
+    assert named.label([record(AB, "4")]) == "C"
+    assert named.label([record(AB, "1"), record(AB, "5")]) == "A"
+    assert named.label([record(AB, "1"), record(AB, "3"), record(AB, "9")]) == "A or C or F"
+
+
+def test_without_noise_an_unknown_outcome_stays_one() -> None:
+    named = labels([record(AB, "1"), record(BA, "2")])
+
+    assert named.unsettled() == {}
+    assert named.label([record(AB, "1"), record(AB, "7")]) == "A or C"
 
 
 def test_a_rare_outcome_tells_orders_apart_and_asks_for_repeats() -> None:
