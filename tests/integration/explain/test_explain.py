@@ -327,7 +327,7 @@ def test_tolerance_joins_groups(lab: Lab) -> None:
     ("reads", "key"),
     [
         ("__import__('random').random()", "process.random_state"),
-        ("float(os.urandom(6)[0])", "process.entropy"),
+        ("float(int.from_bytes(os.urandom(6), 'big'))", "process.entropy"),
         ("time.time()", "process.clock"),
         ("float(id(object()))", "process.addresses"),
     ],

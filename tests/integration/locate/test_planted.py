@@ -415,7 +415,7 @@ def test_where_identical_runs_differ(lab: Lab) -> None:
             import os
             def run():
                 x = 1.0
-                y = x + os.urandom(1)[0]
+                y = x + int.from_bytes(os.urandom(6), "big")
                 return y
         """,
     )
