@@ -51,7 +51,7 @@ class CallTrace:
         self._quiet = False
         self._later = Later()
         self._loaded = None
-        self._rewriter = Rewriter(lambda code: own.kind(code) == OWN)
+        self._rewriter = Rewriter(self._is_own)
 
     def start(self):
         """Install the hooks, and rewrite the workload's functions; a script is rewritten when it is compiled."""
@@ -60,11 +60,14 @@ class CallTrace:
             setattr(builtins, hook_name(name), hook)
         self._rewriter.functions()
         # What the workload imports while it runs.
-        self._later.whenever(lambda file: self._own.file_kind(file) == OWN, lambda _: self._rewriter.functions())
+        self._later.whenever(self._is_own, lambda _: self._rewriter.functions())
         workload = self._workload()
         if workload is not None:
             workload.compile = self._compile
             workload.loaded, self._loaded = self._rewriter.functions, workload.loaded
+
+    def _is_own(self, file):
+        return self._own.file_kind(file) == OWN
 
     def stop(self):
         """Give the functions their code back. The hooks stay, for generators that are still running, and do nothing."""

@@ -22,6 +22,7 @@ class Own:
         # By address, since hashing a code object costs more than all else here; held, so that none is given away.
         self._kinds = {}
         self._held = []
+        self._files = {}
         file, self._roots = target["path"], ()
         if target["kind"] == "module":
             file = getattr(sys.modules[target["module"]], "__file__", None)
@@ -44,6 +45,12 @@ class Own:
 
     def file_kind(self, file):
         """The same for everything in a file."""
+        found = self._files.get(file)
+        if found is None:
+            found = self._files[file] = self._sorted(file)
+        return found
+
+    def _sorted(self, file):
         if file.startswith("<"):
             return LIBRARY
         if not file.endswith(".py") and file != self._file:

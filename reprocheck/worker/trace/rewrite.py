@@ -72,7 +72,7 @@ class Rewriter:
     """Rewrites source, and gives functions that exist already the rewritten code; `restore` takes it back."""
 
     def __init__(self, own):
-        """`own(code)` says whether code is the workload's."""
+        """`own(file)` says whether code of a file is the workload's."""
         self._own = own
         self._sites = 0
         self._replaced = []
@@ -88,9 +88,11 @@ class Rewriter:
 
     def functions(self):
         """Give every function of the workload that exists its rewritten code."""
-        for function in [item for item in gc.get_objects() if type(item) is types.FunctionType]:
+        functions = [item for item in gc.get_objects() if type(item) is types.FunctionType]
+        own = {file for file in {function.__code__.co_filename for function in functions} if self._own(file)}
+        for function in functions:
             code = function.__code__
-            if not self._own(code):
+            if code.co_filename not in own:
                 continue
             new = self._code(code)
             if (

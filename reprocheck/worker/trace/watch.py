@@ -12,6 +12,15 @@ _PROCESSES = {
     "os.posix_spawn": "a process",
     "subprocess.Popen": "a process",
 }
+# Audit hooks can't be removed, and every audited event pays for each: there is one, whoever watches.
+_watching: "list[Watch]" = []
+_state = {"hooked": False}
+
+
+def _hook(event, _):
+    if event in _PROCESSES:
+        for watch in _watching:
+            watch.tell(_PROCESSES[event], sys._getframe(1))
 
 
 class Watch:
@@ -21,34 +30,32 @@ class Watch:
         """`own` tells the workload's lines, `sink` takes the notes."""
         self._own = own
         self._sink = sink
-        self._on = False
         self._told = set()
         self._pid = os.getpid()
         self._start = threading.Thread.start
 
     def start(self):
-        """Begin to watch. Audit hooks can't be removed: this one falls silent at `stop`."""
-        self._on = True
-        sys.addaudithook(self._hook)
+        """Begin to watch."""
+        _watching.append(self)
+        if not _state["hooked"]:
+            _state["hooked"] = True
+            sys.addaudithook(_hook)
         begin = self._start
 
         def start(thread):
             # Python 3.13 is the first to raise an audit event for a thread.
-            self._tell("a thread", sys._getframe(1))
+            self.tell("a thread", sys._getframe(1))
             return begin(thread)
 
         threading.Thread.start = start
 
     def stop(self):
         """Watch no more."""
-        self._on = False
+        _watching.remove(self)
         threading.Thread.start = self._start
 
-    def _hook(self, event, _):
-        if self._on and event in _PROCESSES:
-            self._tell(_PROCESSES[event], sys._getframe(1))
-
-    def _tell(self, what, frame):
+    def tell(self, what, frame):
+        """Note that the workload's line which `frame` was called from started `what`, once for each line."""
         code, line, _other, _line = self._own.site(frame)
         if code is None or os.getpid() != self._pid:
             return

@@ -222,7 +222,7 @@ def executed(code: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("name", SOURCES)
 def test_rewritten_code_does_the_same(name: str) -> None:
     source = textwrap.dedent(SOURCES[name])
-    rewriter = Rewriter(lambda code: True)
+    rewriter = Rewriter(lambda _: True)
 
     with plain_hooks():
         rewritten = executed(rewriter.compile(source, f"<{name}>"))
@@ -235,7 +235,7 @@ def test_functions_get_their_own_code_back(bench: Bench) -> None:
         bench.write("def outer(n):\n    def inner():\n        return abs(n)\n    return inner\nkept = outer(-2)\n")
     )
     before = (module.outer.__code__, module.kept.__code__)
-    rewriter = Rewriter(lambda code: code.co_filename == module.__file__)
+    rewriter = Rewriter(lambda file: file == module.__file__)
 
     with plain_hooks():
         rewriter.functions()
@@ -262,7 +262,7 @@ def test_what_other_compilers_read_is_left_alone(bench: Bench) -> None:
             """
         )
     )
-    rewriter = Rewriter(lambda code: code.co_filename == module.__file__)
+    rewriter = Rewriter(lambda file: file == module.__file__)
 
     with plain_hooks():
         rewriter.functions()
@@ -278,7 +278,7 @@ def test_source_that_changed_since(bench: Bench) -> None:
     path.write_text("x = (", encoding="utf-8")
     before = module.one.__code__
 
-    Rewriter(lambda code: code.co_filename == module.__file__).functions()
+    Rewriter(lambda file: file == module.__file__).functions()
 
     assert module.one.__code__ is before
 
