@@ -26,7 +26,7 @@ import msgspec
 
 from reprocheck.errors import StoreError, UsageError
 from reprocheck.model import Record, Setting, Struct, Study, Target, Trial
-from reprocheck.store.objects import ObjectStore
+from reprocheck.store.objects import TRACE, ObjectStore
 
 __all__ = ["Run", "RunWriter", "Spec", "at_level", "in_use", "runs_in", "trial_key"]
 
@@ -175,6 +175,7 @@ class RunWriter:
         self.folder = folder.with_name(folder.name + PARTIAL)
         self.spec = spec
         self._done: dict[str, Record] = {}
+        self._next = 0
         if resume:
             self._refuse_another_spec()
         elif folder.exists():
@@ -213,9 +214,14 @@ class RunWriter:
         return iter(self._done.values())
 
     def add(self, record: Record) -> None:
-        """Keep a record; once this returns it survives a power cut."""
+        """Keep a record; once this returns it survives the end of this process.
+
+        A machine that loses power may lose what its disk's cache still had; `--resume` sees that and runs those trials
+        again. (Waiting for the disk with every output would cost more than a trial that is lost once in a while.)
+        """
         key = trial_key(record.trial)
-        name = f"records/{len(self._done):06d}.json"
+        name = f"records/{self._next:06d}.json"
+        self._next += 1
         line = JournalLine(key=key, record=name, at=time.time())
         with storage_errors(self.folder):
             self._write(name, msgspec.json.encode(record))
@@ -269,9 +275,13 @@ class RunWriter:
         """Learn what the journal has, cut off a line that a crash left half written, and drop unfinished trials."""
         _remove(self.scratch)
         before = Run(self.folder)
-        lines = before.journal()
-        for line in lines:
-            self._done[line.key] = before.read(line.record, Record)
+        lines = []
+        for line in before.journal():
+            self._next = max(self._next, 1 + int(Path(line.record).stem))
+            record = _whole(before, line)
+            if record is not None:
+                self._done[line.key] = record
+                lines.append(line)
         self._write("journal.jsonl", b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def _write(self, name: str, data: bytes) -> None:
@@ -279,6 +289,21 @@ class RunWriter:
         temporary = path.with_name(path.name + ".tmp")
         temporary.write_bytes(data)
         temporary.replace(path)
+
+
+def _whole(run: Run, line: JournalLine) -> Record | None:
+    """The record of a journal line with all that it refers to; None where a power cut left less."""
+    try:
+        record = run.read(line.record, Record)
+        sizes = {run.objects.path(output.digest): output.nbytes for output in record.outputs}
+        if record.trace is not None:
+            sizes[run.objects.path(record.trace, TRACE)] = 1
+        short = [path for path, size in sizes.items() if path.stat().st_size < size]
+    except (StoreError, OSError):
+        return None
+    for path in short:
+        path.unlink()  # an equal output that comes again would be taken for stored already
+    return None if short else record
 
 
 def _remove(folder: Path) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from reprocheck.errors import StoreError, UsageError
-from reprocheck.model import Record, Target, Trial
+from reprocheck.model import Output, Record, Target, Trial
 from reprocheck.store.objects import ObjectStore, digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in, trial_key
 
@@ -50,6 +50,34 @@ def test_resume_knows_what_is_done_and_drops_a_cut_line(tmp_path: Path) -> None:
         writer.add(record(1))
 
     assert Run(tmp_path / "run.partial").records() == [record(0), record(1)]
+
+
+@pytest.mark.parametrize("lost", ["record", "output", "part of an output"])
+def test_what_a_power_cut_took_is_run_again(tmp_path: Path, lost: str) -> None:
+    with RunWriter(tmp_path / "run", SPEC) as writer:
+        for repeat in range(3):
+            (tmp_path / "file").write_bytes(bytes([repeat]) * 100)
+            output = Output(
+                name="x", dtype="uint8", shape=(50,), nbytes=50, digest=writer.objects.take(tmp_path / "file")
+            )
+            writer.add(msgspec.structs.replace(record(repeat), outputs=(output,)))
+        known = list(writer.records())
+        damaged = writer.objects.path(known[1].outputs[0].digest)
+    if lost == "record":
+        (tmp_path / "run.partial" / "records" / "000001.json").write_bytes(b"")
+    elif lost == "output":
+        damaged.unlink()
+    else:
+        damaged.write_bytes(b"")
+
+    with RunWriter(tmp_path / "run", SPEC, resume=True) as writer:
+        assert [writer.done(item.trial) for item in known] == [known[0], None, known[2]]
+        (tmp_path / "file").write_bytes(b"\1" * 100)
+        writer.objects.take(tmp_path / "file")
+        assert damaged.stat().st_size == 100
+        writer.add(record(1))
+
+    assert Run(tmp_path / "run.partial").records() == [known[0], known[2], record(1)]
 
 
 def test_resume_with_another_spec_names_the_field_and_touches_nothing(tmp_path: Path) -> None:
