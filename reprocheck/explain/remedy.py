@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from reprocheck.explain import snippets
 from reprocheck.explain.asking import Asker
 from reprocheck.explain.causes import Findings, Question
 from reprocheck.explain.interventions import Candidate
@@ -128,16 +128,16 @@ def proposals(question: Question, findings: Findings, *, first: Sequence[str] = 
 
 def joined(parts: Sequence[Proposal]) -> Proposal:
     """All of them at once."""
-    snippets: dict[str, str] = {}
+    together: dict[str, str] = {}
     for part in parts:
         for place, lines in part.snippets.items():
-            snippets[place] = f"{snippets[place]}\n{lines}" if place in snippets else lines
+            together[place] = f"{together[place]}\n{lines}" if place in together else lines
     return Proposal(
         text=", and ".join(part.text for part in parts),
         kind=parts[0].kind,
         env={name: value for part in parts for name, value in part.env.items()},
         actions=tuple(action for part in parts for action in part.actions),
-        snippets=snippets,
+        snippets=together,
     )
 
 
@@ -161,13 +161,6 @@ def _for_candidate(candidate: Candidate, question: Question) -> Iterator[Proposa
                 yield _preload(change.path)
 
 
-def _shell(name: str, value: str) -> dict[str, str]:
-    return {
-        "shell": f"export {name}={shlex.quote(value)}",
-        "Dockerfile": f"ENV {name}={shlex.quote(value)}",
-    }
-
-
 def _pins(key: str, good: Any, bad: Any, question: Question) -> Iterator[Proposal]:
     """Pin a variable before Python starts: to the good value, to what its absence meant, to the bad value."""
     name = (variable_of(key) or ("", ""))[1]
@@ -177,7 +170,7 @@ def _pins(key: str, good: Any, bad: Any, question: Question) -> Iterator[Proposa
             text=f"set `{name}={value}` before Python starts",
             kind="environment",
             env={name: value},
-            snippets=_shell(name, value),
+            snippets=snippets.environment(name, value),
         )
 
 
@@ -193,17 +186,7 @@ def _meant(name: str, question: Question) -> Iterator[int]:
             return
     affinity = values.get("process.affinity")
     if isinstance(affinity, str):
-        yield len(_cpus(affinity))
-
-
-def _cpus(text: str) -> list[int]:
-    """The numbers of `0-3,8`."""
-    parts = (part.partition("-") for part in text.split(","))
-    return [number for low, _, high in parts for number in range(int(low), int(high or low) + 1)]
-
-
-def _after_imports(code: str) -> dict[str, str]:
-    return {"after the imports": code, "conftest.py": f"{code}  # below the imports, or in a fixture with autouse=True"}
+        yield len(snippets.cpus(affinity))
 
 
 def _set_after(candidate: Candidate, question: Question) -> Proposal:
@@ -215,43 +198,8 @@ def _set_after(candidate: Candidate, question: Question) -> Proposal:
         text=f"set `{key}` to `{good}` explicitly after the imports",
         kind="after imports",
         actions=actions,
-        snippets=_after_imports(_call(key, good)),
+        snippets=snippets.after_imports(snippets.setter_call(key, good)),
     )
-
-
-_CALLS = {
-    "torch.mode.default_dtype": "torch.set_default_dtype({})",
-    "torch.threads.intra": "torch.set_num_threads({})",
-    "torch.fp32.legacy.matmul_precision": "torch.set_float32_matmul_precision({!r})",
-    "torch.deterministic.algorithms": "torch.use_deterministic_algorithms({})",
-    "torch.mode.grad": "torch.set_grad_enabled({})",
-    "torch.mode.default_device": "torch.set_default_device({!r})",
-    "torch.cudnn.benchmark": "torch.backends.cudnn.benchmark = {}",
-    "torch.cudnn.deterministic": "torch.backends.cudnn.deterministic = {}",
-    "process.start_method": "multiprocessing.set_start_method({!r}, force=True)",
-    "process.cwd": "os.chdir({!r})",
-    "process.switch_interval": "sys.setswitchinterval({})",
-    "process.recursion_limit": "sys.setrecursionlimit({})",
-    "process.dlopen_flags": "sys.setdlopenflags({})",
-    "process.gc.threshold": "gc.set_threshold(*{})",
-}
-
-
-def _call(key: str, value: Any) -> str:
-    """The line of Python that sets a key; a comment where there is no public call."""
-    if key in _CALLS:
-        return _CALLS[key].format(value)
-    head, _, leaf = key.rpartition(".")
-    if head == "numpy.errstate":
-        return f"numpy.seterr({leaf}={value!r})"
-    if head.startswith("torch.fp32."):
-        backend = head.removeprefix("torch.fp32.")
-        return f"torch._C._set_fp32_precision_setter({backend!r}, {leaf!r}, {value!r})"
-    if head == "process.locale":
-        return f"locale.setlocale(locale.LC_{leaf.upper()}, {value!r})"
-    if key == "process.affinity":
-        return f"os.sched_setaffinity(0, {{{', '.join(map(str, _cpus(str(value))))}}})"
-    return f"# set {key} to {value!r}"
 
 
 def _control_after(question: Question) -> Proposal:
@@ -262,7 +210,7 @@ def _control_after(question: Question) -> Proposal:
         text="reset the floating-point control register after the imports",
         kind="after imports",
         actions=({"do": "fp", "at": "t2", "id": "remedy", **wanted},),
-        snippets=_after_imports("torch.set_flush_denormal(False)"),
+        snippets=snippets.after_imports(snippets.control_call(wanted)),
     )
 
 
@@ -274,7 +222,7 @@ def _seed_after(candidate: Candidate) -> Proposal:
         text=f"seed `{of}` after the imports",
         kind="after imports",
         actions=({"do": "rng", "at": "t2", "id": "remedy", "of": of, "seed": SEED},),
-        snippets=_after_imports(code),
+        snippets=snippets.after_imports(code),
     )
 
 
@@ -285,22 +233,16 @@ def _unpatch(key: str) -> Proposal:
         text=f"put the original `{namespace}.{name}` back after the imports",
         kind="after imports",
         actions=({**what, "at": "t0", "mode": "remember"}, {**what, "at": "t2", "mode": "original"}),
-        snippets=_after_imports(
-            f"{namespace}.{name} = original_{name}  # kept before the package that replaces it is imported"
-        ),
+        snippets=snippets.original(namespace, name),
     )
 
 
 def _import_first(name: str) -> Proposal:
-    line = f"import {name}"
     return Proposal(
         text=f"import `{name}` first",
         kind="import first",
         actions=({"do": "import", "at": "t0", "id": "remedy", "name": name},),
-        snippets={
-            "first line of the program": line,
-            "conftest.py": f"{line}  # noqa: F401 - before anything else: the import order changes results",
-        },
+        snippets=snippets.import_first(name),
     )
 
 
@@ -309,5 +251,5 @@ def _preload(path: str) -> Proposal:
         text=f"load `{path}` before anything else",
         kind="preload",
         env={"LD_PRELOAD": path},
-        snippets=_shell("LD_PRELOAD", path),
+        snippets=snippets.environment("LD_PRELOAD", path),
     )
