@@ -13,6 +13,7 @@ from reprocheck.config import did_you_mean
 from reprocheck.config.options import checked
 from reprocheck.errors import UsageError
 from reprocheck.pytest_plugin.options import Settings
+from reprocheck.pytest_plugin.state import node_id
 
 __all__ = ["KEYWORDS", "asked", "check_keywords", "merged", "place_of"]
 
@@ -98,7 +99,7 @@ def merged(item: pytest.Item) -> dict[str, Any]:
     __tracebackhide__ = True
     found: dict[str, Any] = {}
     for node, mark in item.iter_markers_with_node("reprocheck"):
-        where = f"@pytest.mark.reprocheck of {node.nodeid or item.nodeid}"
+        where = f"@pytest.mark.reprocheck of {node_id(item) if node is item else node.nodeid or node_id(item)}"
         if len(mark.args) > 1:
             raise UsageError(f"{where} takes the imports and keywords, not {len(mark.args)} values.")
         given = {**({"imports": mark.args[0]} if mark.args else {}), **mark.kwargs}

@@ -10,7 +10,7 @@ import pytest
 from reprocheck.errors import DivergenceError, ReprocheckError, UsageError
 from reprocheck.pytest_plugin.keywords import merged
 from reprocheck.pytest_plugin.running import run_check
-from reprocheck.pytest_plugin.state import STATE
+from reprocheck.pytest_plugin.state import STATE, node_id
 
 __all__ = ["prepare"]
 
@@ -28,7 +28,7 @@ def prepare(item: pytest.Item) -> None:
         raise pytest.UsageError(str(error)) from None
     if not isinstance(item, pytest.Function):
         raise pytest.UsageError(
-            f"@pytest.mark.reprocheck stands at {item.nodeid}, which is no test function; remove it"
+            f"@pytest.mark.reprocheck stands at {node_id(item)}, which is no test function; remove it"
         )
     if "reprocheck" in item.fixturenames:
         return
@@ -55,10 +55,10 @@ def _run(item: pytest.Function, keywords: dict[str, Any]) -> None:
 def _target(item: pytest.Function) -> dict[str, Any]:
     """The test as a target: pytest is told what the user told it, and then to run this test alone."""
     return {
-        "text": item.nodeid,
+        "text": node_id(item),
         "kind": "pytest",
         "path": str(item.path),
-        "name": item.nodeid.partition("::")[2],
+        "name": node_id(item).partition("::")[2],
         "args": item.config.stash[STATE].args,
     }
 

@@ -15,7 +15,7 @@ import pytest
 from reprocheck.errors import DivergenceError, HarnessError, UsageError
 from reprocheck.pytest_plugin.keywords import asked
 from reprocheck.pytest_plugin.outcome import Outcome
-from reprocheck.pytest_plugin.state import PREFIX, STATE, State
+from reprocheck.pytest_plugin.state import PREFIX, STATE, State, node_id
 
 __all__ = ["baseline_file", "run_check"]
 
@@ -38,7 +38,7 @@ def run_check(item: pytest.Item, target: str | dict[str, Any], keywords: Mapping
         target=target,
         imports=imports,
         root=str(state.settings.dir / "runs"),
-        name=item.nodeid,
+        name=node_id(item),
         slots=state.settings.jobs,
         gpu=use_gpu,
         cwd=str(state.cwd),
@@ -56,6 +56,8 @@ def run_check(item: pytest.Item, target: str | dict[str, Any], keywords: Mapping
     properties.append((PREFIX + "verdict", study.verdict))
     properties.append((PREFIX + "orders", f"{len(arms)} orders, {study.noise.trials} runs"))
     properties.append((PREFIX + "run", study.run_dir))
+    if item.nodeid != node_id(item):
+        properties.append((PREFIX + "test", node_id(item)))
     if answer["skipped"] is not None:
         skip(answer["skipped"] or "skipped in every trial")
     baseline = partial(_baseline, item, study.run_dir, number, _rules(options)) if wants_baseline else _nothing
@@ -137,7 +139,7 @@ def _rules(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def baseline_file(item: pytest.Item, number: int) -> Path:
     """Where the baseline of a test's check lies: one file a check, in a folder beside the test file."""
-    name = item.nodeid.partition("::")[2]
+    name = node_id(item).partition("::")[2]
     slug = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")
     if slug != name:
         # Two names may read alike now.
@@ -153,7 +155,7 @@ def _baseline(item: pytest.Item, run: str, number: int, rules: dict[str, dict[st
     state = item.config.stash[STATE]
     file = baseline_file(item, number)
     mode = state.settings.baseline
-    ask = partial(state.checker.ask, "baseline", run=run, check=item.nodeid, file=str(file), tolerance=rules)
+    ask = partial(state.checker.ask, "baseline", run=run, check=node_id(item), file=str(file), tolerance=rules)
     if mode == "all" or (mode == "new" and not file.exists()):
         state.session.mkdir(parents=True, exist_ok=True)
         proposal = state.session / f"{hashlib.sha256(str(file).encode()).hexdigest()[:32]}.json"
@@ -165,12 +167,12 @@ def _baseline(item: pytest.Item, run: str, number: int, rules: dict[str, dict[st
         item.user_properties.append((PREFIX + "baseline", "proposed"))
         return
     if not file.exists():
-        command = shlex.join(["python", "-m", "pytest", item.nodeid, "--reprocheck-baseline=new"])
+        command = shlex.join(["python", "-m", "pytest", node_id(item), "--reprocheck-baseline=new"])
         raise UsageError(f"there is no baseline `{file}` yet; create it with: {command}")
     found = ask(write=None)
     item.user_properties.append((PREFIX + "baseline", found["status"]))
     if found["status"] == "differs":
-        command = shlex.join(["python", "-m", "pytest", item.nodeid, "--reprocheck-baseline=all"])
+        command = shlex.join(["python", "-m", "pytest", node_id(item), "--reprocheck-baseline=all"])
         count = len(found["differences"])
         told = "1 output differs" if count == 1 else f"{count} outputs differ"
         lines = [f"{told} from the baseline {file.name}", *found["differences"]]

@@ -86,16 +86,17 @@ class Session:
         facts = [(name.removeprefix(PREFIX), str(v)) for name, v in report.user_properties if name.startswith(PREFIX)]
         if not facts:
             return
+        test = next((value for name, value in facts if name == "test"), report.nodeid)
         if report.when == "call" or report.failed:
             expected = hasattr(report, "wasxfail")
             told = {"skipped": "xfailed", "passed": "xpassed"}.get(report.outcome) if expected else None
-            self._outcomes[report.nodeid] = told or report.outcome
+            self._outcomes[test] = told or report.outcome
         verdicts = [value for name, value in facts if name == "verdict"]
         runs = [value for name, value in facts if name == "run"]
         baselines = [value for name, value in facts if name == "baseline"]
         for number, (verdict, run) in enumerate(zip(verdicts, runs, strict=False)):
             check = Check(
-                test=report.nodeid,
+                test=test,
                 location=report.location,
                 run=Path(run),
                 verdict=verdict,
@@ -104,9 +105,7 @@ class Session:
             new = run not in self._checks
             self._checks[run] = check
             if new:
-                self._config.hook.pytest_reprocheck_result(
-                    config=self._config, nodeid=report.nodeid, result=Result(check)
-                )
+                self._config.hook.pytest_reprocheck_result(config=self._config, nodeid=test, result=Result(check))
 
     def pytest_sessionfinish(self) -> None:
         """Write what the session leaves: baselines, the merged files, the job summary."""

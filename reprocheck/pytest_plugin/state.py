@@ -15,10 +15,15 @@ from reprocheck.pytest_plugin.options import Settings, read_settings
 if TYPE_CHECKING:
     from reprocheck.pytest_plugin.checker import Checker
 
-__all__ = ["FAILED", "PREFIX", "STATE", "State", "variables"]
+__all__ = ["FAILED", "PREFIX", "STATE", "State", "node_id", "variables"]
 
 PREFIX = "reprocheck."
 """Of the names of our properties in reports."""
+
+
+def node_id(item: pytest.Item) -> str:
+    """The test as one types it. `item.nodeid` has `@GROUP` behind it with xdist's `--dist loadgroup` on pytest 8."""
+    return item.nodeid if item.parent is None else f"{item.parent.nodeid}::{item.name}"
 
 
 class State:
