@@ -90,6 +90,7 @@ class _Inquiry:
     def verify(self) -> None:
         """Run one order of each group again: another day, another environment may have other outcomes."""
         seen: set[str] = set()
+        unsettled = self.asker.labels.unsettled()
         for arm in self.study.orders:
             records = [record for record in self.counted if record.trial.order == arm.order and not arm.presence]
             label = self.asker.labels.label(records) if records else ""
@@ -98,7 +99,7 @@ class _Inquiry:
             seen.add(label)
             # Repeat numbers that no study reaches, so that the journal does not answer; the next time it does. Not part
             # of the budget: without it there is nothing to explain.
-            again = range(VERIFYING, VERIFYING + self.asker.labels.repeats)
+            again = range(VERIFYING, VERIFYING + max(self.asker.labels.repeats, unsettled.get(arm.order, 0)))
             trials = [Trial(order=arm.order, repeat=number, capture=not self.bare) for number in again]
             now = self.asker.labels.label(self.context.runner.run(trials))
             if now != label:
