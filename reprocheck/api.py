@@ -19,7 +19,6 @@ from reprocheck.engine.abilities import CORES, not_shown
 from reprocheck.engine.choose import engine_for
 from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate, visible_gpus
-from reprocheck.engine.local import LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError, StoreError, UsageError
@@ -142,6 +141,7 @@ def check(
         observer=settings.observer,
         isolation=settings.isolation,
         levels=levels_of(varied),
+        probes=job.probes,
     )
     request = Request(
         target=place,
@@ -214,15 +214,17 @@ def explain_run(
         timeout=spec.timeout,
         argv=spec.argv,
         sys_path=spec.sys_path,
+        probes=spec.probes,
     )
     study = before
+    told = progress or Silent()
     with RunWriter(path, spec, resume=True) as writer:
         try:
-            runner = Runner(writer, LocalEngine(job, writer.scratch, jobs=jobs or default_jobs()), progress or Silent())
-            runner = runner.at(before.level)
-            if before.traced is None:
-                study = _located(before, runner, "auto", None)
-            study = _explained(study, runner, budget, stored=True)
+            with engine_for(job, writer.scratch, Options(jobs=jobs), note=told.note) as engine:
+                runner = Runner(writer, engine, told).at(before.level)
+                if before.traced is None:
+                    study = _located(before, runner, "auto", None)
+                study = _explained(study, runner, budget, stored=True)
         finally:
             writer.finish(study)
     return study

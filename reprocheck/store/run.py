@@ -55,6 +55,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     observer: bool = True
     isolation: str = "fresh"
     levels: tuple[Setting, ...] = ()
+    probes: tuple[str, ...] = ()
 
 
 class JournalLine(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from reprocheck.api import explain_run
 from reprocheck.errors import UsageError
 from reprocheck.model import Study
 from reprocheck.report.explanation import explanation
+from reprocheck.store.run import Run
 from tests.conftest import Lab
 
 SETS = "import os\nos.environ['OMP_NUM_THREADS'] = '1'"
@@ -403,6 +404,19 @@ def test_stored_run_whose_outcomes_changed_is_refused(lab: Lab) -> None:
         explain_run(study.run_dir, environment=dict(os.environ))
 
     assert (Path(study.run_dir) / "study.json").exists(), "the run is still there"
+
+
+def test_a_stored_run_is_explained_with_its_own_readers(lab: Lab) -> None:
+    reader = 'name = "mine"\nphases = ("t2",)\ndef read():\n    return {"answer": 42}\n'
+    lab.write(a=SETS, b=READS, work=RETURNS, reader=reader)
+    study = lab.check(probes=[lab.folder / "reader.py"])
+    before = len(Run(Path(study.run_dir)).records())
+
+    explain_run(study.run_dir, environment=dict(os.environ))
+
+    added = [record for record in Run(Path(study.run_dir)).records()[before:] if record.trial.capture]
+    assert added
+    assert all(snapshot.kinds["mine"] for record in added for snapshot in record.snapshots if snapshot.phase == "t2")
 
 
 def test_capture_that_disturbs_is_kept_out_of_the_labels(lab: Lab) -> None:
