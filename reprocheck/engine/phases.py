@@ -16,6 +16,9 @@ from reprocheck.model import Event, Failure, NotCompared, Output, Record, Snapsh
 
 __all__ = ["RawOutput", "RawRecord", "finish", "read_phases"]
 
+LAST_WORDS = 12
+"""Lines of stderr that are kept as what a process said before it left."""
+
 
 class RawOutput(Struct, frozen=True, kw_only=True):
     """An output as the worker wrote it, before it has a digest."""
@@ -245,7 +248,7 @@ def _failure(
                 f"reprocheck's own worker failed while {line['phase']}: {what}; "
                 "this is a fault of reprocheck and says nothing about the workload"
             )
-        return _fault(line)
+        return _fault(line, end)
     if "end" not in by_kind:
         return Failure(
             kind="exit",
@@ -253,6 +256,7 @@ def _failure(
             subject=subject,
             signature=f"exit:{end.status} @ {phase}",
             message=f"the process ended with status {end.status} while {phase} (os._exit?)",
+            traceback=_last_words(end),
         )
     if end.status:
         return Failure(
@@ -260,11 +264,17 @@ def _failure(
             phase="shutting down the interpreter",
             signature=f"exit:{end.status} @ shutdown",
             message=f"the process ended with status {end.status} while shutting down",
+            traceback=_last_words(end),
         )
     return None
 
 
-def _fault(line: dict[str, Any]) -> Failure:
+def _last_words(end: Exit) -> str | None:
+    """The end of what a process printed to stderr before it left by itself; argparse gives its reason there."""
+    return "\n".join(end.stderr.text.rstrip().splitlines()[-LAST_WORDS:]) or None
+
+
+def _fault(line: dict[str, Any], end: Exit) -> Failure:
     kind = line["kind"]
     exception = line["exception"].removeprefix("builtins.")
     message = line["message"]
@@ -286,7 +296,7 @@ def _fault(line: dict[str, Any]) -> Failure:
         message=text,
         exception=exception,
         missing_module=line.get("missing_module"),
-        traceback=line.get("traceback"),
+        traceback=_last_words(end) if kind == "exit" else line.get("traceback"),
         after_s=line["at"],
     )
 

@@ -212,6 +212,9 @@ def _workload(job, lines, capture, sink, actions):
     finally:
         if trace:
             trace.stop()
+    if not lines.own:
+        # A child forked by the workload: what it returns is not the trial's.
+        posix._exit(0)
     lines.write("returned")
     try:
         if is_script:
@@ -299,6 +302,9 @@ def _report(fault, lines):
     if isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else 1
         fields["exit_code"] = status
+        if error.code is not None and not isinstance(error.code, int):
+            # What the interpreter would have printed.
+            sys.stderr.write(_text(error) + "\n")
     elif fault.kind in ("exception", "unsupported", "harness"):
         fields["traceback"] = _traceback(error)
     fields.update(getattr(error, "fault_fields", {}))

@@ -161,6 +161,50 @@ def test_forked_children_do_not_write_into_the_record(lab: Lab) -> None:
     assert time.monotonic() - begin < 30
 
 
+def test_a_forked_child_that_returns_stores_nothing(lab: Lab) -> None:
+    lab.write(
+        a="",
+        b="",
+        work="""
+            import os
+            def run():
+                child = os.fork()
+                if child:
+                    os.waitpid(child, 0)
+                    return 2.0
+                return 1.0
+        """,
+    )
+
+    study = lab.check()
+
+    assert study.verdict == "identical"
+    assert [output.name for output in study.outputs] == ["result"]
+
+
+def test_outputs_that_match_nothing_are_no_agreement(lab: Lab) -> None:
+    lab.write(a="", b="", work="def run(): return {'loss': 1.0, 'grad': 2.0}")
+
+    with pytest.raises(UsageError, match=r"no output of `work.py::run` matches --outputs `los`: it has `loss`, `grad`"):
+        lab.check(outputs=["los"])
+    assert lab.check(outputs=["los", "gra*"]).verdict == "identical"
+
+
+def test_what_an_ending_process_said_is_shown(lab: Lab) -> None:
+    """As argparse and `sys.exit("text")` give their reason."""
+    lab.write(a="", b="", work="import sys\ndef run(): sys.exit('no such dataset')")
+    study = lab.check()
+    assert "exit status 1 while running the workload" in study.headline
+    failure = study.groups[0].failure
+    assert failure is not None
+    assert failure.traceback == "no such dataset"
+
+    lab.write(work="import os\ndef run():\n    os.write(2, b'out of luck\\n')\n    os._exit(3)")
+    failure = lab.check().groups[0].failure
+    assert failure is not None
+    assert failure.traceback == "out of luck"
+
+
 def test_gigabytes_on_stdout(lab: Lab) -> None:
     lab.write(
         a="", b="", work="import sys\ndef run():\n    for _ in range(300): sys.stdout.write('x' * 2**20)\n    return 1"
