@@ -22,7 +22,7 @@ from reprocheck.engine.gate import Gate, visible_gpus
 from reprocheck.engine.local import LocalEngine, default_jobs
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.engine.trial import Job
-from reprocheck.errors import HarnessError, StoreError, UsageError
+from reprocheck.errors import HarnessError, StoreError, UsageError, refuse_undecodable
 from reprocheck.headline import coverage_text
 from reprocheck.line import Request
 from reprocheck.model import Study, Target, Tolerance
@@ -93,6 +93,7 @@ def check(
         HarnessError: The instrument failed.
     """
     here = Path(cwd or Path.cwd()).absolute()
+    refuse_undecodable(str(here), *argv)
     base = dict(environment) if environment is not None else user_environment()
     options = _knobs({**options, "imports": list(imports) if imports is not None else None})
     place = target if isinstance(target, Target) else parse_target(target, here)

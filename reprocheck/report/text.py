@@ -35,6 +35,12 @@ COLOURS = {
 }
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line; rich itself ends with 1, which means a divergence."""
+        raise  # noqa: PLE0704 - called while BrokenPipeError is handled
+
+
 def console_for(stream: IO[str], *, color: str = "auto") -> Console:
     """A console on `stream`: colours by flag, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
     terminal = stream.isatty()
@@ -44,7 +50,7 @@ def console_for(stream: IO[str], *, color: str = "auto") -> Console:
         wanted = False
     else:
         wanted = terminal or bool(os.environ.get("FORCE_COLOR"))
-    return Console(
+    return _Console(
         file=stream,
         force_terminal=wanted,
         no_color=not wanted,
