@@ -159,6 +159,7 @@ def check(
         observer=settings.observer,
         outputs=settings.outputs,
         dependencies=_dependencies(path),
+        cwd=str(here),
         environment=_environment_facts(job, settings),
         command=tuple(command),
         version=_version(),

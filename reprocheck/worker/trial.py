@@ -306,7 +306,7 @@ def _report(fault, lines):
             # What the interpreter would have printed.
             sys.stderr.write(_text(error) + "\n")
     elif fault.kind in ("exception", "unsupported", "harness"):
-        fields["traceback"] = _traceback(error)
+        fields["traceback"] = _traceback(error, ours=fault.kind == "harness")
     fields.update(getattr(error, "fault_fields", {}))
     lines.write("fault", **fields)
     text = fields.get("traceback")
@@ -322,7 +322,8 @@ def _text(error):
         return "<message unavailable: %s>" % type(second).__name__
 
 
-def _traceback(error):
+def _traceback(error, ours):
+    """The traceback from the first frame that is the user's on; all of it for a fault that is `ours`."""
     import traceback
 
     here = __file__.rpartition("/")[0]
@@ -332,5 +333,7 @@ def _traceback(error):
         if not (name.startswith(here) or "importlib" in name):
             break
         trace = trace.tb_next
-    lines = traceback.format_exception(type(error), error, trace or error.__traceback__, chain=False)
+    if trace is None and ours:
+        trace = error.__traceback__
+    lines = traceback.format_exception(type(error), error, trace, chain=False)
     return "".join(lines)

@@ -41,6 +41,10 @@ def command(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedP
         ("work.py::run", ["a", "b"], "def run(): return {'m': {1, 2}}", "output `m` is a `set`"),
         ("work.py::run", ["a", "b"], "import nosuchlib\ndef run(): return 1", "module `nosuchlib` isn't installed"),
         ("work.py::run", ["a", "b"], "def run(:", "work.py"),
+        ("work.py::run", ["a", "b"], "def run(x, *, y, z=1): return x", "`run` in `work.py` needs arguments (x, y)"),
+        ("work:run", ["a", "b"], "def run(x): return x", "`run` in `work` needs arguments (x)"),
+        ("work.py::run", ["a", "b.c"], "def run(): return 1", "`b` has no submodule `c`"),
+        ("work.py::run", ["a", "json.nosuch.x"], "def run(): return 1", "`json` has no submodule `nosuch`"),
     ],
 )
 def test_one_sentence(lab: Lab, target: str, imports: list[str], work: str, sentence: str) -> None:
@@ -52,6 +56,45 @@ def test_one_sentence(lab: Lab, target: str, imports: list[str], work: str, sent
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_a_module_beside_the_user_but_not_beside_the_script(lab: Lab) -> None:
+    """As from the root of a repository whose scripts have a folder of their own."""
+    lab.write({"mine.py": "", "pkg/__init__.py": "", "scripts/work.py": "def run(): return 1"})
+
+    for name in ("mine", "pkg"):
+        with pytest.raises(
+            UsageError, match=f"`{name}` is in .*, where trials of a script in another folder don't look"
+        ):
+            lab.check("scripts/work.py::run", ["json", name])
+
+
+def test_a_failing_call_shows_no_frame_of_ours(lab: Lab) -> None:
+    lab.write(
+        a="",
+        b="",
+        work="""
+            run = type("Call", (), {"__call__": lambda self, x: x})()
+        """,
+    )
+
+    failure = lab.check().groups[0].failure
+
+    assert failure is not None
+    assert failure.traceback is not None
+    assert "worker" not in failure.traceback
+    assert failure.traceback.startswith("TypeError: ")
+
+
+def test_a_time_out_is_not_told_as_an_abort(lab: Lab) -> None:
+    lab.write(a="", b="", work="import time\ndef run(): time.sleep(60)")
+
+    failure = lab.check(repeat=1, timeout=1.0).groups[0].failure
+
+    assert failure is not None
+    assert failure.traceback is not None
+    assert "Abort" not in failure.traceback
+    assert "in run" in failure.traceback
 
 
 def test_command_line_says_it_once_on_stderr(tmp_path: Path) -> None:
