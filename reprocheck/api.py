@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import subprocess
@@ -305,6 +306,9 @@ def _knobs(options: dict[str, Any]) -> dict[str, Any]:
     """`rtol`, `atol` and `ulp` as the tolerance of every output; None means not given."""
     knobs = {name: options.pop(name, None) for name in ("rtol", "atol", "ulp")}
     given = {name: value for name, value in knobs.items() if value is not None}
+    for name, value in given.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise UsageError(f"`{name}` must be zero or a positive, finite number, not {value}")
     if given:
         options["tolerance"] = {**(options.get("tolerance") or {}), "*": Tolerance(**given)}
     return {name: value for name, value in options.items() if value is not None and value != ()}

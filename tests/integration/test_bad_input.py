@@ -113,6 +113,9 @@ def test_command_line_says_it_once_on_stderr(tmp_path: Path) -> None:
         (["run", "work.py", "--output", "yaml:x"], "is not FORMAT:PATH"),
         (["run", "work.py", "--env", "NOVALUE"], "--env `NOVALUE` is not NAME=VALUE"),
         (["run", "work.py", "--repeat", "0"], "repeat"),
+        (["run", "work.py", "--rtol", "nan"], "`rtol` must be zero or a positive, finite number, not nan"),
+        (["run", "work.py", "--ulp", "-1"], "`ulp` must be zero or a positive, finite number, not -1"),
+        (["doctor", "--imports", "nosuch"], "No module named 'nosuch'"),
         (
             ["run", "work.py::run", "--imports", "a,b", "--python", "/nonexistent"],
             "`/nonexistent` is not an executable",
