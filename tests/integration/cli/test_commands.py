@@ -136,6 +136,18 @@ def test_what_ended_is_told_when_a_later_target_fails(order_lab: Lab) -> None:
     assert "`silent.py::run` recorded nothing to compare" in done.stderr
 
 
+def test_a_file_that_cannot_be_written_costs_no_other_report(order_lab: Lab) -> None:
+    done = reprocheck(
+        order_lab, "run", "work.py::run", "--imports", "a,b", "-q", "--no-explain",
+        "--output", "json:work.py/x.json", "--output", "text:told.txt",
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "cannot write `work.py/x.json`" in done.stderr
+    assert "order-dependent: 2 of 3" in done.stdout
+    assert "order-dependent: 2 of 3" in (order_lab.folder / "told.txt").read_text()
+
+
 def test_any_encoding_of_stdout_will_do(order_lab: Lab) -> None:
     done = reprocheck(
         order_lab, "run", "work.py::run", "--imports", "a,b", "-q", "--trace", "none", PYTHONIOENCODING="ascii"
