@@ -80,7 +80,7 @@ def test_the_failure_shows_the_users_line_and_none_of_ours(inner: Inner) -> None
     result.stdout.fnmatch_lines(
         [
             '>       reprocheck("work.py::differs", [[]"a", "b"[]]).assert_identical()',
-            "E       reprocheck.DivergenceError: order-dependent: 1 of 1 output*",
+            "E       reprocheck.DivergenceError: order-dependent: 1 of 1 output differs between*",
             "E         again *reprocheck run work.py::differs --imports a,b",
             "test_it.py:3: DivergenceError",
         ]
