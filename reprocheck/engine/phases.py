@@ -78,10 +78,12 @@ def finish(trial: Trial, folder: Path, end: Exit) -> RawRecord:
         by_kind.setdefault(line["what"], []).append(line)
     failure = _failure(trial, by_kind, lines, end, folder)
     if "start" not in by_kind and (failure is None or failure.kind not in ("timeout", "signal")):
-        text = end.stderr.text.strip().rpartition("\n")[2]
+        said = end.stderr.text.strip().splitlines() or [""]
+        # An interpreter that can't begin gives its reason above what else it knows.
+        text = next((line for line in said if line.startswith("Fatal Python error: ")), said[-1])
         raise HarnessError(
             f"the worker did not start (exit status {end.status}{': ' + text if text else ''}); "
-            "check that --python names a Python 3.9 or later that runs"
+            "check that --python names a Python 3.9 or later that runs, and with what --env sets"
         )
     imported = by_kind.get("imported", [])
     effective = tuple(imported[-1]["effective"]) if imported else ()

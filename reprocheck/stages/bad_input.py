@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprocheck.compare.groups import select_outputs
+from reprocheck.compare.groups import refuse_empty_selection
 from reprocheck.errors import NothingSelectedError, UsageError
 from reprocheck.model import Record
 from reprocheck.stages.request import Request
 
 __all__ = ["refuse_bad_input"]
-
-NAMES_SHOWN = 8
 
 
 def refuse_bad_input(request: Request, records: Sequence[Record]) -> None:
@@ -36,20 +34,8 @@ def refuse_bad_input(request: Request, records: Sequence[Record]) -> None:
             f"`{request.target.text}` recorded nothing to compare; return a value, "
             "call `reprocheck.record(name, value)`, or, in a script, leave arrays or numbers in its globals"
         )
-    _refuse_empty_selection(request, [record for record in records if record.failure is None and record.outputs])
-
-
-def _refuse_empty_selection(request: Request, records: Sequence[Record]) -> None:
-    """Nothing selected would be nothing compared, and so `identical`."""
-    if not records or any(select_outputs(record, request.outputs) for record in records):
-        return
-    patterns = ", ".join(f"`{pattern}`" for pattern in request.outputs)
-    names = [f"`{output.name}`" for output in records[0].outputs]
-    more = ", …" if len(names) > NAMES_SHOWN else ""
-    raise UsageError(
-        f"no output of `{request.target.text}` matches --outputs {patterns}: "
-        f"it has {', '.join(names[:NAMES_SHOWN])}{more}"
-    )
+    finished = [record for record in records if record.failure is None and record.outputs]
+    refuse_empty_selection(finished, request.outputs, request.target.text)
 
 
 def _missing(request: Request, missing: str, subject: str | None) -> str:
