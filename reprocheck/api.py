@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import subprocess
@@ -21,7 +22,7 @@ from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate, visible_gpus
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.engine.trial import Job
-from reprocheck.errors import HarnessError, StoreError, UsageError
+from reprocheck.errors import HarnessError, StoreError, UsageError, refuse_undecodable
 from reprocheck.headline import coverage_text
 from reprocheck.line import Request
 from reprocheck.model import Study, Target, Tolerance
@@ -92,6 +93,7 @@ def check(
         HarnessError: The instrument failed.
     """
     here = Path(cwd or Path.cwd()).absolute()
+    refuse_undecodable(str(here), *argv)
     base = dict(environment) if environment is not None else user_environment()
     options = _knobs({**options, "imports": list(imports) if imports is not None else None})
     place = target if isinstance(target, Target) else parse_target(target, here)
@@ -158,6 +160,7 @@ def check(
         observer=settings.observer,
         outputs=settings.outputs,
         dependencies=_dependencies(path),
+        cwd=str(here),
         environment=_environment_facts(job, settings),
         command=tuple(command),
         version=_version(),
@@ -305,6 +308,9 @@ def _knobs(options: dict[str, Any]) -> dict[str, Any]:
     """`rtol`, `atol` and `ulp` as the tolerance of every output; None means not given."""
     knobs = {name: options.pop(name, None) for name in ("rtol", "atol", "ulp")}
     given = {name: value for name, value in knobs.items() if value is not None}
+    for name, value in given.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise UsageError(f"`{name}` must be zero or a positive, finite number, not {value}")
     if given:
         options["tolerance"] = {**(options.get("tolerance") or {}), "*": Tolerance(**given)}
     return {name: value for name, value in options.items() if value is not None and value != ()}

@@ -6,6 +6,8 @@ instrument failed; `DivergenceError` says that the answer was "they differ".
 
 from __future__ import annotations
 
+import sys
+
 __all__ = [
     "EXIT_AGREE",
     "EXIT_CANNOT_JUDGE",
@@ -20,6 +22,7 @@ __all__ = [
     "ReprocheckError",
     "StoreError",
     "UsageError",
+    "refuse_undecodable",
 ]
 
 EXIT_AGREE = 0
@@ -66,3 +69,14 @@ class DivergenceError(AssertionError):
 for _public in (ReprocheckError, UsageError, HarnessError, DivergenceError):
     # As users import them, and as tracebacks should call them.
     _public.__module__ = "reprocheck"
+
+
+def refuse_undecodable(*words: str) -> None:
+    """Raise `UsageError` for a word from bytes that the locale's encoding can't read: no record can hold it."""
+    for word in words:
+        if any(0xD800 <= ord(char) < 0xE000 for char in word):
+            shown = word.encode("utf-8", "backslashreplace").decode()
+            raise UsageError(
+                f"`{shown}` is no text in the encoding of this locale ({sys.getfilesystemencoding()}): "
+                "rename it, or set a UTF-8 locale (or PYTHONUTF8=1)"
+            )

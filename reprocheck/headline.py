@@ -127,7 +127,10 @@ def outcomes_text(test: DifferingTest) -> str:
 
 def _differing(study: Study) -> str:
     differing = sum(1 for output in study.outputs if output.differs)
-    return f"{differing} of {_count(len(study.outputs), 'output')} differ" if differing else "outcomes differ"
+    if not differing:
+        return "outcomes differ"
+    total = len(study.outputs)
+    return f"{differing} of {_count(total, 'output')} {'differs' if total == 1 else 'differ'}"
 
 
 def _evidence(study: Study, arms: list[Arm]) -> str:

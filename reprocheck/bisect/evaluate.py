@@ -17,7 +17,7 @@ import msgspec
 from reprocheck.bisect.arms import Arm, Workload, neutral
 from reprocheck.bisect.conditions import Condition, judge_exit, judge_record, judge_study
 from reprocheck.bisect.records import Candidate, Place, Seen
-from reprocheck.compare.groups import outcome_key
+from reprocheck.compare.groups import outcome_key, refuse_empty_selection
 from reprocheck.config import closest
 from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.process import run_process
@@ -177,6 +177,7 @@ class ByTrial:
                 "`reprocheck.record(name, value)`"
             )
         base_arm, base = self._reference
+        refuse_empty_selection([base], self._workload.options.outputs, self._workload.target.text)
         if self._workload.agree(arm, record, base_arm, base):
             return False, "the outputs agree with the good end's"
         ours = {output.name: output.digest for output in record.outputs}

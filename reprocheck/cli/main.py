@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
+import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from reprocheck import __version__
-from reprocheck.errors import EXIT_HARNESS, EXIT_INTERRUPTED, ReprocheckError
+from reprocheck.errors import EXIT_HARNESS, EXIT_INTERRUPTED, ReprocheckError, refuse_undecodable
 
 __all__ = ["cli", "main"]
 
@@ -28,6 +31,17 @@ COMMANDS = {
     "doctor": "Are identical trials identical here? What the engine and the machine do to them.",
     "clean": "Delete run folders and bisections.",
 }
+
+
+_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+class _UnwritableError(Exception):
+    """Stdout takes nothing more."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
 
 
 class _Lazy(click.Group):
@@ -51,6 +65,15 @@ class _Lazy(click.Group):
             ctx.fail(f"no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            # click itself ends with 1 when the reader of our output went away, which means a divergence.
+            if error.errno in _UNWRITABLE and error.filename is None:
+                raise _UnwritableError(error.errno, str(error.strerror)) from error
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -70,8 +93,32 @@ def cli() -> None:
 def main() -> NoReturn:
     """The entry point: every error is one sentence on stderr and the exit code it stands for."""
     signal.signal(signal.SIGTERM, _as_interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        # A report holds arrows, and names from bytes that were no text; no terminal may fail over them.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
+        status = _status()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, _UnwritableError) as error:
+        number = error.number if isinstance(error, _UnwritableError) else error.errno
+        if number != errno.EPIPE:
+            text = error if isinstance(error, _UnwritableError) else error.strerror
+            print(f"reprocheck: cannot write to stdout: {text}", file=sys.stderr)
+        # What is left in the buffer has nowhere to go, and would fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = EXIT_HARNESS
+    sys.exit(status)
+
+
+def _status() -> int:
+    """Carry out the command; the exit code, with errors told on stderr."""
+    try:
+        refuse_undecodable(*sys.argv[1:])
         status = cli.main(standalone_mode=False)
+    except SystemExit as error:
+        status = error.code
     except click.exceptions.Exit as error:
         status = error.exit_code
     except click.ClickException as error:
@@ -83,17 +130,15 @@ def main() -> NoReturn:
     except ReprocheckError as error:
         print(f"reprocheck: {error}", file=sys.stderr)
         status = error.exit_code
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): nobody to tell.
-        sys.stderr.close()
-        status = EXIT_HARNESS
+    except _UnwritableError:
+        raise
     except Exception:
         import traceback
 
         traceback.print_exc()
         print("reprocheck: this is a bug in reprocheck, not a finding about your workload", file=sys.stderr)
         status = EXIT_HARNESS
-    sys.exit(status if isinstance(status, int) else 0)
+    return status if isinstance(status, int) else 0
 
 
 def _as_interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprocheck.errors import StoreError, UsageError
+from reprocheck.errors import ReprocheckError, StoreError, UsageError
 from reprocheck.model import Study
 from reprocheck.report.documents import FORMATS, document, write_html
 from reprocheck.report.evidence import Evidence
@@ -48,15 +48,12 @@ def write_reports(
     In a GitHub job, asking for `github` anywhere also appends to the job's summary.
     """
     studies = [item.study for item in evidence]
+    failed: list[ReprocheckError] = []
     for name, path in files:
-        if name == "html":
-            write_html(evidence, path, history)
-            continue
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(document(evidence, name), encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise StoreError(f"cannot write `{path}`: {error.strerror}; choose another path for --output") from error
+            _write(evidence, name, path, history)
+        except ReprocheckError as error:  # told at the end: what can be written is
+            failed.append(error)
     if "github" in (format_, *(name for name, _ in files)):
         _summary(studies)
     if format_ == "text":
@@ -70,6 +67,19 @@ def write_reports(
     else:
         sys.stdout.write(document(evidence, format_))
     sys.stdout.flush()
+    if failed:
+        raise failed[0]
+
+
+def _write(evidence: Sequence[Evidence], name: str, path: Path, history: Sequence[Study] | None) -> None:
+    if name == "html":
+        write_html(evidence, path, history)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document(evidence, name), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise StoreError(f"cannot write `{path}`: {error.strerror}; choose another path for --output") from error
 
 
 def _summary(studies: Sequence[Study]) -> None:

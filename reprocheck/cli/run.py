@@ -11,7 +11,7 @@ import click
 
 from reprocheck.cli.outputs import FORMATS, split_output, write_outputs
 from reprocheck.config.options import ISOLATIONS
-from reprocheck.errors import UsageError
+from reprocheck.errors import ReprocheckError, UsageError
 from reprocheck.model import Study, Target
 
 __all__ = ["command"]
@@ -116,9 +116,28 @@ def command(targets: tuple[str, ...], format_: str, output: tuple[str, ...], col
     files = [split_output(text) for text in output]
     if len(targets) > 1 and options["out"] is not None:
         raise UsageError("--out names one folder, but several targets were given; leave it out or run them one by one")
-    studies = [one_study(target, command=_command(target), options=dict(options)) for target in targets]
+    _refuse_bad_targets(targets)
+    studies: list[Study] = []
+    try:
+        for target in targets:
+            study = one_study(target, command=_command(target), options=dict(options))
+            studies.append(study)
+    except ReprocheckError:
+        if studies:
+            write_outputs(studies, format_, files, color=color)
+        raise
     write_outputs(studies, format_, files, color=color)
     sys.exit(exit_status(studies, exit_zero=options["exit_zero"], bisect_exit=options["bisect_exit"]))
+
+
+def _refuse_bad_targets(targets: tuple[str, ...]) -> None:
+    """Before the first of them runs: a study may take an hour."""
+    from reprocheck.plan.target import parse_target
+
+    for target in targets:
+        if target.startswith("-"):
+            raise UsageError(f"`{target}` is no target; arguments for the workload go with --arg, e.g. --arg={target}")
+        parse_target(target, Path.cwd())
 
 
 def exit_status(studies: list[Study], *, exit_zero: bool, bisect_exit: bool) -> int:

@@ -6,9 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reprocheck.compare.tolerance import matches
+from reprocheck.errors import UsageError
 from reprocheck.model import Group, NotCompared, Output, Record, Struct
 
-__all__ = ["Grouping", "group_id", "group_records", "left_out", "outcome_key", "select_outputs"]
+__all__ = [
+    "Grouping",
+    "group_id",
+    "group_records",
+    "left_out",
+    "outcome_key",
+    "refuse_empty_selection",
+    "select_outputs",
+]
+
+NAMES_SHOWN = 8
 
 
 class Grouping(Struct, frozen=True, kw_only=True):
@@ -38,6 +49,18 @@ def select_outputs(record: Record, patterns: Sequence[str]) -> tuple[Output, ...
     if not patterns:
         return record.outputs
     return tuple(o for o in record.outputs if any(matches(pattern, o.name) for pattern in patterns))
+
+
+def refuse_empty_selection(records: Sequence[Record], patterns: Sequence[str], target: str) -> None:
+    """Raise `UsageError` where no record has an output that is selected: nothing compared would be `identical`."""
+    if not records or any(select_outputs(record, patterns) for record in records):
+        return
+    asked = ", ".join(f"`{pattern}`" for pattern in patterns)
+    names = [f"`{output.name}`" for output in records[0].outputs]
+    more = ", …" if len(names) > NAMES_SHOWN else ""
+    raise UsageError(
+        f"no output of `{target}` matches --outputs {asked}: it has {', '.join(names[:NAMES_SHOWN])}{more}"
+    )
 
 
 def left_out(records: Iterable[Record], patterns: Sequence[str]) -> tuple[NotCompared, ...]:

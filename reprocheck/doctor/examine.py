@@ -24,7 +24,7 @@ from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.phases import RawRecord, finish
 from reprocheck.engine.process import Exit
 from reprocheck.engine.trial import Job, trial_spec, worker_command
-from reprocheck.errors import HarnessError
+from reprocheck.errors import HarnessError, UsageError
 from reprocheck.explain.keys import comparable, lookup
 from reprocheck.explain.state import flatten
 from reprocheck.model import Record, Stream, Target, Trial
@@ -54,6 +54,8 @@ def examine(engine: Engine, job: Job, *, name: str, subjects: Sequence[str], tri
     if all(record.failure is not None for record in records):
         failure = records[0].failure
         assert failure is not None  # noqa: S101 - by the line above
+        if failure.missing_module and failure.subject:
+            raise UsageError(f"{failure.message}; correct the name, or install it for the trials' interpreter")
         raise HarnessError(f"every trial through the engine `{name}` fails: {failure.message}")
     plain = _plain(job, Trial(order=order, repeat=0))
     states = [_state(record) for record in records]

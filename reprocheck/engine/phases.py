@@ -16,6 +16,9 @@ from reprocheck.model import Event, Failure, NotCompared, Output, Record, Snapsh
 
 __all__ = ["RawOutput", "RawRecord", "finish", "read_phases"]
 
+LAST_WORDS = 12
+"""Lines of stderr that are kept as what a process said before it left."""
+
 
 class RawOutput(Struct, frozen=True, kw_only=True):
     """An output as the worker wrote it, before it has a digest."""
@@ -75,10 +78,12 @@ def finish(trial: Trial, folder: Path, end: Exit) -> RawRecord:
         by_kind.setdefault(line["what"], []).append(line)
     failure = _failure(trial, by_kind, lines, end, folder)
     if "start" not in by_kind and (failure is None or failure.kind not in ("timeout", "signal")):
-        text = end.stderr.text.strip().rpartition("\n")[2]
+        said = end.stderr.text.strip().splitlines() or [""]
+        # An interpreter that can't begin gives its reason above what else it knows.
+        text = next((line for line in said if line.startswith("Fatal Python error: ")), said[-1])
         raise HarnessError(
             f"the worker did not start (exit status {end.status}{': ' + text if text else ''}); "
-            "check that --python names a Python 3.9 or later that runs"
+            "check that --python names a Python 3.9 or later that runs, and with what --env sets"
         )
     imported = by_kind.get("imported", [])
     effective = tuple(imported[-1]["effective"]) if imported else ()
@@ -219,7 +224,8 @@ def _failure(
             subject=subject,
             signature=f"timeout @ {phase}",
             message=message,
-            traceback=stack,
+            # The stack was asked for with SIGABRT; that the process aborted is not what happened.
+            traceback=stack and stack.removeprefix("Fatal Python error: Aborted").lstrip(),
             after_s=end.seconds,
         )
     if end.status < 0:
@@ -245,7 +251,7 @@ def _failure(
                 f"reprocheck's own worker failed while {line['phase']}: {what}; "
                 "this is a fault of reprocheck and says nothing about the workload"
             )
-        return _fault(line)
+        return _fault(line, end)
     if "end" not in by_kind:
         return Failure(
             kind="exit",
@@ -253,6 +259,7 @@ def _failure(
             subject=subject,
             signature=f"exit:{end.status} @ {phase}",
             message=f"the process ended with status {end.status} while {phase} (os._exit?)",
+            traceback=_last_words(end),
         )
     if end.status:
         return Failure(
@@ -260,11 +267,17 @@ def _failure(
             phase="shutting down the interpreter",
             signature=f"exit:{end.status} @ shutdown",
             message=f"the process ended with status {end.status} while shutting down",
+            traceback=_last_words(end),
         )
     return None
 
 
-def _fault(line: dict[str, Any]) -> Failure:
+def _last_words(end: Exit) -> str | None:
+    """The end of what a process printed to stderr before it left by itself; argparse gives its reason there."""
+    return "\n".join(end.stderr.text.rstrip().splitlines()[-LAST_WORDS:]) or None
+
+
+def _fault(line: dict[str, Any], end: Exit) -> Failure:
     kind = line["kind"]
     exception = line["exception"].removeprefix("builtins.")
     message = line["message"]
@@ -286,7 +299,7 @@ def _fault(line: dict[str, Any]) -> Failure:
         message=text,
         exception=exception,
         missing_module=line.get("missing_module"),
-        traceback=line.get("traceback"),
+        traceback=_last_words(end) if kind == "exit" else line.get("traceback"),
         after_s=line["at"],
     )
 

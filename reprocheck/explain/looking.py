@@ -8,7 +8,7 @@ from dataclasses import replace
 from reprocheck.explain.asking import Asker
 from reprocheck.explain.causes import Question
 from reprocheck.explain.interventions import Pair
-from reprocheck.explain.interventions.base import SIDES, Side
+from reprocheck.explain.interventions.base import SIDES, Side, is_kept
 from reprocheck.explain.narrowing import narrow
 from reprocheck.explain.views import Views, differences
 from reprocheck.model import Cause, Origin, Trial
@@ -17,6 +17,8 @@ __all__ = ["look_closer", "unknown_cause"]
 
 READERS = ("patches",)
 """Readers too slow for a snapshot after every import."""
+MOST_HIDDEN = 3
+"""Variables named whose values are not kept."""
 
 
 def look_closer(question: Question, asker: Asker) -> Question | None:
@@ -53,8 +55,8 @@ def unknown_cause(question: Question, asker: Asker, tried: Sequence[str]) -> Cau
     if points is None:
         return None
     first, second = points
-    state = "none of the state differences that can be changed explains it" if tried else "no captured state differs"
-    text = f"{state}; the outcome changes with whether {first.text()} runs before or after {second.text()}"
+    changes = f"the outcome changes with whether {first.text()} runs before or after {second.text()}"
+    text = f"{_known(question, tried)}; {changes}"
     good, bad = question.pair.trial("good").order, question.pair.trial("bad").order
     return Cause(
         key=f"import.{first.module}",
@@ -69,3 +71,20 @@ def unknown_cause(question: Question, asker: Asker, tried: Sequence[str]) -> Cau
         tried=tuple(tried),
         trials=asker.spent - before,
     )
+
+
+def _known(question: Question, tried: Sequence[str]) -> str:
+    """What the captured state says, as far as it goes."""
+    hidden = [
+        item.key for item in question.differences if not all(is_kept(item.key, change.value) for change in item.changes)
+    ]
+    if hidden:
+        names = ", ".join(f"`{key}`" for key in hidden[:MOST_HIDDEN]) + (", …" if len(hidden) > MOST_HIDDEN else "")
+        differs, its = ("differs", "its") if len(hidden) == 1 else ("differ", "their")
+        also = "what else differs was tried and explains nothing; " if tried else ""
+        return f"{also}{names} {differs}, but {its} values are kept only as digests and could not be exchanged"
+    if tried:
+        return "none of the state differences that can be changed explains it"
+    if question.differences:
+        return "none of the captured state that differs can be changed"
+    return "no captured state differs"

@@ -92,6 +92,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     exception: str | None = None
     missing_module: str | None = None
     traceback: str | None = None
+    """The stack; for kind `exit` the last lines of stderr, where programs say why they leave."""
     after_s: float | None = None
 
 

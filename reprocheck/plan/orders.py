@@ -211,5 +211,8 @@ def _nothing_varies(own: tuple[str, ...]) -> str:
     if not own:
         return "there is no subject, so no order to vary: name the modules with --imports, e.g. --imports cupy,torch."
     if len(own) == 1:
-        return f"`{own[0]}` is the only subject, so no order to vary: add another with --imports {own[0]},OTHER."
+        return (
+            f"`{own[0]}` is the only subject, so no order to vary: add another, "
+            f"as --imports {own[0]},OTHER or imports=[…]."
+        )
     return f"the plan holds a single order, `{','.join(own)}`, so nothing varies: ask for `all` or for another order."

@@ -122,7 +122,7 @@ class Checks:
         if not marked and "reprocheck" not in getattr(item, "fixturenames", ()):
             return
         if self._mode == "off":
-            pytest.skip(OFF)
+            raise pytest.skip.Exception(OFF, _use_item_location=True)
         if marked:
             from reprocheck.pytest_plugin.marker import prepare
 

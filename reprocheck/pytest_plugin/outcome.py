@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reprocheck.errors import DivergenceError, HarnessError
+from reprocheck.pytest_plugin.keywords import check_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +85,7 @@ class Outcome:
         """Pass when all orders agree within this tolerance: `|a - b| <= atol + rtol * |b|`, or at most `ulp` apart."""
         __tracebackhide__ = True
         self.looked_at = True
+        check_keywords({"rtol": rtol, "atol": atol, "ulp": ulp}, "`assert_close`")
         if self._study.verdict != "identical":
             found = self._close(rtol=rtol, atol=atol, ulp=ulp)
             self._judge(found["verdict"], found["text"], ("within-tolerance", "identical"))

@@ -8,7 +8,7 @@ from reprocheck.compare.outputs import rank
 from reprocheck.headline import order_text, outcomes_text
 from reprocheck.model import Difference, Group, OutputDifference, StateDifference, Study
 from reprocheck.report.explanation import explanation
-from reprocheck.report.text import change_text, passing
+from reprocheck.report.text import change_lines, passing
 
 __all__ = ["failure_text"]
 
@@ -88,8 +88,7 @@ def _output(output: OutputDifference, detail: Difference) -> str:
 
 
 def _state(item: StateDifference) -> str:
-    told = "; ".join(f"{change.group}: {change_text(change)}" for change in item.changes[:2])
-    return f"{item.key}  {told}"
+    return f"{item.key}  {'; '.join(change_lines(item.changes)[:2])}"
 
 
 def _repeats(study: Study) -> str:

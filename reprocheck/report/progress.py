@@ -11,6 +11,7 @@ from typing import IO, Any, Self
 
 from reprocheck.headline import order_text
 from reprocheck.model import Record
+from reprocheck.report.plain import visible
 
 __all__ = ["LineProgress", "LiveProgress", "Quiet", "progress_for"]
 
@@ -94,7 +95,7 @@ class LineProgress:
 
     def _line(self, text: str) -> None:
         self._last = time.monotonic()
-        print(text, file=self._stream, flush=True)
+        print(visible(text), file=self._stream, flush=True)
 
     def _beat(self) -> None:
         while not self._stop.wait(0.5):
@@ -147,7 +148,7 @@ class LiveProgress:
 
     def ended(self, record: Record) -> None:
         """Move the bar."""
-        self._progress.update(self._task, advance=1, last=f"{_arm(record)}: {_outcome(record)}"[:60])
+        self._progress.update(self._task, advance=1, last=visible(f"{_arm(record)}: {_outcome(record)}"[:60]))
 
     def note(self, text: str) -> None:
         """Write above the bar."""

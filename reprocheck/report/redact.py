@@ -248,7 +248,9 @@ class Redaction:
 
     def _struct(self, value: S) -> S:
         if isinstance(value, Failure):
-            value = msgspec.structs.replace(value, traceback=_frames(value.traceback))
+            # Of a process that left by itself, what it printed is kept there.
+            frames = None if value.kind == "exit" else _frames(value.traceback)
+            value = msgspec.structs.replace(value, traceback=frames)
         if isinstance(value, DifferingTest):
             value = msgspec.structs.replace(value, failure=HIDDEN if value.failure else "")
         if isinstance(value, (FirstLine, OperatorOrigin)):

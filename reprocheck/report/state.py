@@ -65,7 +65,11 @@ def print_state_difference(records: Sequence[Record], patterns: Sequence[str], c
     groups = {order_text(record.trial.order): [record] for record in records}
     found = [item for item in state_differences(groups) if _wanted(item.key, patterns)]
     console.print(
-        Text(f"{len(found)} keys differ between {' and '.join(f'`{name}`' for name in groups)}", style="bold")
+        Text(
+            f"{len(found)} {'key differs' if len(found) == 1 else 'keys differ'} between "
+            + " and ".join(f"`{name}`" for name in groups),
+            style="bold",
+        )
     )
     for item in found:
         console.print()

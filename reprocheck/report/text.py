@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,7 @@ from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, P
 from reprocheck.report.beginning import beginning
 from reprocheck.report.explanation import explanation
 from reprocheck.report.levels import factor_rows, level_head, level_rows, moved, told
+from reprocheck.report.plain import visible
 from reprocheck.report.planned import planned_rows
 
 __all__ = ["console_for", "print_differences", "print_study"]
@@ -35,6 +37,17 @@ COLOURS = {
 }
 
 
+class _Console(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """What a workload said must not steer the terminal."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line; rich itself ends with 1, which means a divergence."""
+        raise  # noqa: PLE0704 - called while BrokenPipeError is handled
+
+
 def console_for(stream: IO[str], *, color: str = "auto") -> Console:
     """A console on `stream`: colours by flag, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
     terminal = stream.isatty()
@@ -44,7 +57,7 @@ def console_for(stream: IO[str], *, color: str = "auto") -> Console:
         wanted = False
     else:
         wanted = terminal or bool(os.environ.get("FORCE_COLOR"))
-    return Console(
+    return _Console(
         file=stream,
         force_terminal=wanted,
         no_color=not wanted,
@@ -62,8 +75,11 @@ def print_study(study: Study, console: Console) -> None:
     """Print the whole report, without the blanks with which tables fill their cells."""
     with console.capture() as capture:
         _study(study, console)
-    text = "\n".join(line.rstrip() for line in capture.get().split("\n"))
-    console.file.write(text)
+    console.file.write(_stripped(capture.get()))
+
+
+def _stripped(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def _study(study: Study, console: Console) -> None:
@@ -182,10 +198,8 @@ def _arm_cells(arm: Arm, study: Study) -> tuple[Text, ...]:
     if group is not None:
         details.append(_group_text(group, study))
     elif arm.groups:
-        counts = {name: arm.groups.count(name) for name in sorted(set(arm.groups))}
-        details.append(
-            "unstable: " + ", ".join(f"{count} x {name}" for name, count in list(counts.items())[:MAX_NAMES])
-        )
+        counts = [f"{arm.groups.count(name)} x {name}" for name in sorted(set(arm.groups))]
+        details.append(f"unstable: {some(counts)}")
     details += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
     details += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
     runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}{', forked' if arm.forked else ''}"
@@ -229,12 +243,16 @@ def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Conso
         )
 
 
-def _difference_cells(name: str, difference: Difference | None) -> tuple[Text, ...]:
+def _difference_cells(
+    name: str,
+    difference: Difference | None,
+    only: tuple[str, str] = ("not in the reference group", "only in the reference group"),
+) -> tuple[Text, ...]:
+    """One row; `only` says where an output is that one side lacks."""
     if difference is None:
         return (Text(name),)
     if difference.kind == "missing":
-        where = "only in the reference group" if difference.other_dtype else "not in the reference group"
-        return Text(name), Text(where)
+        return Text(name), Text(only[bool(difference.other_dtype)])
     if difference.kind in ("dtype", "shape"):
         left = f"{difference.dtype}{list(difference.shape)}"
         right = f"{difference.other_dtype}{list(difference.other_shape)}"
@@ -305,12 +323,26 @@ def _states(title: str, differences: tuple[StateDifference, ...], console: Conso
     _section(title, console)
     for item in differences[:MAX_STATES]:
         console.print(Text.assemble("  ", (item.key, "bold"), f"  [{item.severity}] {item.why}"), soft_wrap=True)
-        for change in item.changes:
-            console.print(Text(f"    {change.group}: {change_text(change)}"), soft_wrap=True)
+        for line in change_lines(item.changes):
+            console.print(Text(f"    {line}"), soft_wrap=True)
     if len(differences) > MAX_STATES:
         more = ", ".join(item.key for item in differences[MAX_STATES : MAX_STATES + MAX_NAMES])
         extra = "" if len(differences) <= MAX_STATES + MAX_NAMES else ", …"
         console.print(f"  and {len(differences) - MAX_STATES} more: {more}{extra}", soft_wrap=True)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of many names, and how many more there are."""
+    text = ", ".join(names[:MAX_NAMES])
+    return text if len(names) <= MAX_NAMES else f"{text} and {len(names) - MAX_NAMES} more"
+
+
+def change_lines(changes: Iterable[Change]) -> list[str]:
+    """`A, B: 1, from the start`: one line a value, with the groups that have it."""
+    groups: dict[str, list[str]] = {}
+    for change in changes:
+        groups.setdefault(change_text(change), []).append(change.group)
+    return [f"{some(names)}: {text}" for text, names in groups.items()]
 
 
 def change_text(change: Change) -> str:
@@ -368,7 +400,8 @@ def print_differences(differences: dict[str, Difference], names: tuple[str, str]
     differing = {name: item for name, item in differences.items() if item.kind != "equal"}
     outside = {name: item for name, item in differing.items() if not item.within}
     if not differing:
-        console.print(f"identical: {len(differences)} outputs equal bit for bit", soft_wrap=True)
+        count = len(differences)
+        console.print(f"identical: {count} output{'' if count == 1 else 's'} equal bit for bit", soft_wrap=True)
         return
     word = "differ" if outside else "within-tolerance"
     console.print(
@@ -380,9 +413,15 @@ def print_differences(differences: dict[str, Difference], names: tuple[str, str]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at", "A | B there"):
         table.add_column(title, overflow="fold")
-    for name, item in sorted(differing.items(), key=lambda pair: pair[1].max_rel or 0, reverse=True)[: 4 * MAX_OUTPUTS]:
-        table.add_row(*_difference_cells(name, item))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    most = 4 * MAX_OUTPUTS
+    only = (f"only in `{names[0]}`", f"only in `{names[1]}`")
+    for name, item in sorted(differing.items(), key=lambda pair: pair[1].max_rel or 0, reverse=True)[:most]:
+        table.add_row(*_difference_cells(name, item, only))
+    with console.capture() as capture:
+        console.print(Padding(table, (0, 0, 0, 2)))
+    console.file.write(_stripped(capture.get()))
+    if len(differing) > most:
+        console.print(f"  and {len(differing) - most} more (see --format json)")
     if outside:
         console.print(
             f"  smallest tolerance that would pass: {passing([i.passes_at for i in differing.values()])}",

@@ -13,6 +13,7 @@ just what it would have run without `--fail-fast`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from reprocheck.compare.looks import EARLY
@@ -35,7 +36,7 @@ class Stop(Struct, frozen=True, kw_only=True):
     view: View
     orders: tuple[Order, ...]
     """The orders with trials, the reference first; of those that load alike the first."""
-    not_run: NotRun
+    not_run: NotRun | None
 
 
 def fail_fast(bench: Bench, orders: Sequence[Order]) -> Stop | None:
@@ -112,10 +113,12 @@ def _contrast(view: View, orders: Sequence[Order]) -> tuple[Order, ...] | None:
 
 def _stop(bench: Bench, view: View, ran: Sequence[Order], orders: Sequence[Order], why: str) -> Stop:
     request: Request = bench.request
-    tried = {record.trial.order for record in bench.records if record.trial.judged}
+    ran_of = Counter(record.trial.order for record in bench.records if record.trial.judged)
     planned = request.planned * len(orders)
-    used = sum(1 for record in bench.records if record.trial.judged)
-    left = tuple(order for order in orders if order not in tried)
+    used = ran_of.total()
+    left = tuple(order for order in orders if not ran_of[order])
+    if all(ran_of[order] >= request.planned for order in orders):
+        return Stop(view=view, orders=tuple(ran), not_run=None)
     what = f"{len(left)} of {len(orders)} orders were not run" if left else "not every order was repeated"
     return Stop(
         view=view,

@@ -33,6 +33,7 @@ class Request(Struct, frozen=True, kw_only=True):
     outputs: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
     """What the workload's metadata says must be installed."""
+    cwd: str = "."
     environment: dict[str, object] = {}
     command: tuple[str, ...] = ()
     version: str = ""

@@ -212,6 +212,9 @@ def _workload(job, lines, capture, sink, actions):
     finally:
         if trace:
             trace.stop()
+    if not lines.own:
+        # A child forked by the workload: what it returns is not the trial's.
+        posix._exit(0)
     lines.write("returned")
     try:
         if is_script:
@@ -299,8 +302,11 @@ def _report(fault, lines):
     if isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else 1
         fields["exit_code"] = status
+        if error.code is not None and not isinstance(error.code, int):
+            # What the interpreter would have printed.
+            sys.stderr.write(_text(error) + "\n")
     elif fault.kind in ("exception", "unsupported", "harness"):
-        fields["traceback"] = _traceback(error)
+        fields["traceback"] = _traceback(error, ours=fault.kind == "harness")
     fields.update(getattr(error, "fault_fields", {}))
     lines.write("fault", **fields)
     text = fields.get("traceback")
@@ -316,7 +322,8 @@ def _text(error):
         return "<message unavailable: %s>" % type(second).__name__
 
 
-def _traceback(error):
+def _traceback(error, ours):
+    """The traceback from the first frame that is the user's on; all of it for a fault that is `ours`."""
     import traceback
 
     here = __file__.rpartition("/")[0]
@@ -326,5 +333,7 @@ def _traceback(error):
         if not (name.startswith(here) or "importlib" in name):
             break
         trace = trace.tb_next
-    lines = traceback.format_exception(type(error), error, trace or error.__traceback__, chain=False)
+    if trace is None and ours:
+        trace = error.__traceback__
+    lines = traceback.format_exception(type(error), error, trace, chain=False)
     return "".join(lines)

@@ -46,7 +46,26 @@ def load(target):
             raise TargetError("`%s` defines no function `%s`" % (place, target["name"]))
     if not callable(function):
         raise TargetError("`%s` in `%s` is a %s, not a function" % (target["name"], place, type(function).__name__))
+    missing = _required(function)
+    if missing:
+        raise TargetError(
+            "`%s` in `%s` needs arguments (%s), and a workload is called without any; give them defaults, or, where it "
+            "is a test, use `reprocheck pytest`" % (target["name"], place.rpartition("/")[2], ", ".join(missing))
+        )
     return lambda: (_call(function), False)
+
+
+def _required(function):
+    """Names of the arguments without defaults; `inspect`, which loads much, would do it for every callable."""
+    if type(function) is not type(_call):
+        return []
+    code = function.__code__
+    given = len(function.__defaults__ or ())
+    alone = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    return [
+        *code.co_varnames[: code.co_argcount - given],
+        *(name for name in alone if name not in (function.__kwdefaults__ or {})),
+    ]
 
 
 def _call(function):

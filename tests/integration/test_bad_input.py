@@ -41,6 +41,10 @@ def command(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedP
         ("work.py::run", ["a", "b"], "def run(): return {'m': {1, 2}}", "output `m` is a `set`"),
         ("work.py::run", ["a", "b"], "import nosuchlib\ndef run(): return 1", "module `nosuchlib` isn't installed"),
         ("work.py::run", ["a", "b"], "def run(:", "work.py"),
+        ("work.py::run", ["a", "b"], "def run(x, *, y, z=1): return x", "`run` in `work.py` needs arguments (x, y)"),
+        ("work:run", ["a", "b"], "def run(x): return x", "`run` in `work` needs arguments (x)"),
+        ("work.py::run", ["a", "b.c"], "def run(): return 1", "`b` has no submodule `c`"),
+        ("work.py::run", ["a", "json.nosuch.x"], "def run(): return 1", "`json` has no submodule `nosuch`"),
     ],
 )
 def test_one_sentence(lab: Lab, target: str, imports: list[str], work: str, sentence: str) -> None:
@@ -52,6 +56,45 @@ def test_one_sentence(lab: Lab, target: str, imports: list[str], work: str, sent
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_a_module_beside_the_user_but_not_beside_the_script(lab: Lab) -> None:
+    """As from the root of a repository whose scripts have a folder of their own."""
+    lab.write({"mine.py": "", "pkg/__init__.py": "", "scripts/work.py": "def run(): return 1"})
+
+    for name in ("mine", "pkg"):
+        with pytest.raises(
+            UsageError, match=f"`{name}` is in .*, where trials of a script in another folder don't look"
+        ):
+            lab.check("scripts/work.py::run", ["json", name])
+
+
+def test_a_failing_call_shows_no_frame_of_ours(lab: Lab) -> None:
+    lab.write(
+        a="",
+        b="",
+        work="""
+            run = type("Call", (), {"__call__": lambda self, x: x})()
+        """,
+    )
+
+    failure = lab.check().groups[0].failure
+
+    assert failure is not None
+    assert failure.traceback is not None
+    assert "worker" not in failure.traceback
+    assert failure.traceback.startswith("TypeError: ")
+
+
+def test_a_time_out_is_not_told_as_an_abort(lab: Lab) -> None:
+    lab.write(a="", b="", work="import time\ndef run(): time.sleep(60)")
+
+    failure = lab.check(repeat=1, timeout=1.0).groups[0].failure
+
+    assert failure is not None
+    assert failure.traceback is not None
+    assert "Abort" not in failure.traceback
+    assert "in run" in failure.traceback
 
 
 def test_command_line_says_it_once_on_stderr(tmp_path: Path) -> None:
@@ -70,6 +113,9 @@ def test_command_line_says_it_once_on_stderr(tmp_path: Path) -> None:
         (["run", "work.py", "--output", "yaml:x"], "is not FORMAT:PATH"),
         (["run", "work.py", "--env", "NOVALUE"], "--env `NOVALUE` is not NAME=VALUE"),
         (["run", "work.py", "--repeat", "0"], "repeat"),
+        (["run", "work.py", "--rtol", "nan"], "`rtol` must be zero or a positive, finite number, not nan"),
+        (["run", "work.py", "--ulp", "-1"], "`ulp` must be zero or a positive, finite number, not -1"),
+        (["doctor", "--imports", "nosuch"], "No module named 'nosuch'"),
         (
             ["run", "work.py::run", "--imports", "a,b", "--python", "/nonexistent"],
             "`/nonexistent` is not an executable",
@@ -159,6 +205,50 @@ def test_forked_children_do_not_write_into_the_record(lab: Lab) -> None:
 
     assert [output.name for output in study.outputs] == ["parent"]
     assert time.monotonic() - begin < 30
+
+
+def test_a_forked_child_that_returns_stores_nothing(lab: Lab) -> None:
+    lab.write(
+        a="",
+        b="",
+        work="""
+            import os
+            def run():
+                child = os.fork()
+                if child:
+                    os.waitpid(child, 0)
+                    return 2.0
+                return 1.0
+        """,
+    )
+
+    study = lab.check()
+
+    assert study.verdict == "identical"
+    assert [output.name for output in study.outputs] == ["result"]
+
+
+def test_outputs_that_match_nothing_are_no_agreement(lab: Lab) -> None:
+    lab.write(a="", b="", work="def run(): return {'loss': 1.0, 'grad': 2.0}")
+
+    with pytest.raises(UsageError, match=r"no output of `work.py::run` matches --outputs `los`: it has `loss`, `grad`"):
+        lab.check(outputs=["los"])
+    assert lab.check(outputs=["los", "gra*"]).verdict == "identical"
+
+
+def test_what_an_ending_process_said_is_shown(lab: Lab) -> None:
+    """As argparse and `sys.exit("text")` give their reason."""
+    lab.write(a="", b="", work="import sys\ndef run(): sys.exit('no such dataset')")
+    study = lab.check()
+    assert "exit status 1 while running the workload" in study.headline
+    failure = study.groups[0].failure
+    assert failure is not None
+    assert failure.traceback == "no such dataset"
+
+    lab.write(work="import os\ndef run():\n    os.write(2, b'out of luck\\n')\n    os._exit(3)")
+    failure = lab.check().groups[0].failure
+    assert failure is not None
+    assert failure.traceback == "out of luck"
 
 
 def test_gigabytes_on_stdout(lab: Lab) -> None:

@@ -12,7 +12,7 @@ def test_every_kind_of_target_and_what_an_outcome_offers(inner: Inner) -> None:
         tests__near="def run(): return 1.0",
         tests__test_it="""
             import pytest
-            from reprocheck import DivergenceError
+            from reprocheck import DivergenceError, UsageError
 
             def run():
                 return {"y": 2.0}
@@ -37,6 +37,9 @@ def test_every_kind_of_target_and_what_an_outcome_offers(inner: Inner) -> None:
                     outcome.assert_identical()
                 with pytest.raises(DivergenceError, match="^order-dependent: 1 of 1 output"):
                     outcome.assert_close(rtol=1e-17)
+                for wrong in ({"rtol": float("nan")}, {"atol": -1}, {"rtol": "1e-3"}, {"ulp": 0.5}):
+                    with pytest.raises(UsageError, match=f"`{[*wrong][0]}` in `assert_close` must be a"):
+                        outcome.assert_close(**wrong)
                 assert [group.orders for group in outcome.groups] == [(("a", "b"),), (("b", "a"),)]
                 assert outcome.outputs[0].max_ulp == 1
 
@@ -80,7 +83,7 @@ def test_the_failure_shows_the_users_line_and_none_of_ours(inner: Inner) -> None
     result.stdout.fnmatch_lines(
         [
             '>       reprocheck("work.py::differs", [[]"a", "b"[]]).assert_identical()',
-            "E       reprocheck.DivergenceError: order-dependent: 1 of 1 output*",
+            "E       reprocheck.DivergenceError: order-dependent: 1 of 1 output differs between*",
             "E         again *reprocheck run work.py::differs --imports a,b",
             "test_it.py:3: DivergenceError",
         ]

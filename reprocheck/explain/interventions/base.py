@@ -22,6 +22,7 @@ __all__ = [
     "Side",
     "Step",
     "course",
+    "is_kept",
     "moment_of",
     "told",
     "with_actions",
@@ -214,14 +215,14 @@ def course(source: Views, own: Views, keys: Sequence[str], *, absent: bool) -> C
         theirs = {key: source.value(moment, key) for key in keys}
         changes = any(own.value(moment, key) != value for key, value in theirs.items())
         usable = {key: value for key, value in theirs.items() if has_value(value) or (absent and value == ABSENT)}
-        if changes and not all(_kept(key, value) for key, value in theirs.items()):
+        if changes and not all(is_kept(key, value) for key, value in theirs.items()):
             return ()
         if usable and (changes or found):
             found.append(Step(moment, usable, changes))
     return tuple(found)
 
 
-def _kept(key: str, value: Any) -> bool:
+def is_kept(key: str, value: Any) -> bool:
     """False for the digest that stands for a variable's value which a record may not hold."""
     return not (key.startswith("environ.") and isinstance(value, str) and value.startswith("sha256:"))
 

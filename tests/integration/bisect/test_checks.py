@@ -197,6 +197,14 @@ def test_a_drift_is_measured_against_the_same_good_end_when_gone_on_with(house: 
         assert boundary(again) == boundary(first) == ("1.4", "1.5")
 
 
+def test_outputs_that_match_nothing_are_no_agreement(house: House) -> None:
+    house.write(work="import tool\ndef run():\n    return {'x': tool.value}\n")
+    house.releases(3, lambda n: f"value = {float(n >= 2)}")
+
+    with pytest.raises(UsageError, match=r"no output of `work.py::run` matches --outputs `y`: it has `x`"):
+        house.bisect(good="1.0", until="drift", options={"outputs": ["y"]})
+
+
 def test_another_question_is_not_gone_on_with(house: House) -> None:
     statuses(house, 0, 1)
     house.bisect(**asked(house))

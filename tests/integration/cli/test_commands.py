@@ -115,6 +115,119 @@ def test_several_targets_give_the_worst_status(order_lab: Lab) -> None:
     assert "order-dependent: 2 of 3" in done.stdout
 
 
+def test_a_bad_target_is_told_before_the_others_run(order_lab: Lab) -> None:
+    done = reprocheck(order_lab, "run", "work.py::run", "gone.py", "--imports", "a,b", "-q")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "gone.py" in done.stderr
+    assert not (order_lab.folder / ".reprocheck").exists()
+
+    done = reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "-q", "--", "--epochs", "3")
+    assert done.returncode == 2
+    assert "`--epochs` is no target; arguments for the workload go with --arg, e.g. --arg=--epochs" in done.stderr
+
+
+def test_what_ended_is_told_when_a_later_target_fails(order_lab: Lab) -> None:
+    order_lab.write(silent="def run(): pass")
+
+    done = reprocheck(order_lab, "run", "work.py::run", "silent.py::run", "--imports", "a,b", "-q", "--no-explain")
+
+    assert done.returncode == 2
+    assert "order-dependent: 2 of 3" in done.stdout
+    assert "`silent.py::run` recorded nothing to compare" in done.stderr
+
+
+def test_a_file_that_cannot_be_written_costs_no_other_report(order_lab: Lab) -> None:
+    done = reprocheck(
+        order_lab, "run", "work.py::run", "--imports", "a,b", "-q", "--no-explain",
+        "--output", "json:work.py/x.json", "--output", "text:told.txt",
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "cannot write `work.py/x.json`" in done.stderr
+    assert "order-dependent: 2 of 3" in done.stdout
+    assert "order-dependent: 2 of 3" in (order_lab.folder / "told.txt").read_text()
+
+
+def test_any_encoding_of_stdout_will_do(order_lab: Lab) -> None:
+    done = reprocheck(
+        order_lab, "run", "work.py::run", "--imports", "a,b", "-q", "--trace", "none", PYTHONIOENCODING="ascii"
+    )
+
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.isascii()
+    assert "\\u2192 group" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (b"run", b"caf\xe9.py::run", b"--imports", b"a,b"),
+        (b"run", b"work.py::run", b"--imports", b"a,b", b"--arg", b"\xe9"),
+        (b"run", b"work.py::run", b"--imports", b"a,b", b"--env", b"X=\xe9"),
+    ],
+)
+def test_bytes_that_are_no_text_are_bad_input(order_lab: Lab, words: tuple[bytes, ...]) -> None:
+    Path(os.fsdecode(os.fsencode(order_lab.folder) + b"/caf\xe9.py")).write_text("def run(): return 1")
+
+    done = reprocheck(order_lab, *[os.fsdecode(word) for word in words])
+
+    assert done.returncode == 2, done.stderr
+    assert "is no text in the encoding of this locale" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_whose_name_is_no_text_is_bad_input(order_lab: Lab) -> None:
+    folder = Path(os.fsdecode(os.fsencode(order_lab.folder) + b"/caf\xe9"))
+    folder.mkdir()
+    (folder / "work.py").write_text("def run(): return 1")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "reprocheck", "run", "work.py::run", "--imports", "json,csv"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2, done.stderr
+    assert "is no text in the encoding of this locale" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["list", "report kept", "run work.py::run --imports a,b -q --no-explain"])
+def test_a_reader_that_goes_away_is_no_divergence(order_lab: Lab, command: str) -> None:
+    reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "--out", "kept", "-q", "--no-explain")
+
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m reprocheck {command} | true; exit ${{PIPESTATUS[0]}}"],
+        cwd=order_lab.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_a_full_disk_behind_stdout_is_one_sentence(order_lab: Lab) -> None:
+    reprocheck(order_lab, "run", "work.py::run", "--imports", "a,b", "--out", "kept", "-q", "--no-explain")
+
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "reprocheck", "report", "kept"],
+            cwd=order_lab.folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 3
+    assert done.stderr == "reprocheck: cannot write to stdout: No space left on device\n"
+
+
 def test_exit_zero_and_bisect_exit(order_lab: Lab) -> None:
     words = ("run", "work.py::run", "--imports", "a,b", "-q", "--no-explain")
     assert reprocheck(order_lab, *words, "--exit-zero").returncode == 0

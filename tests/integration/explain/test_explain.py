@@ -220,6 +220,21 @@ def test_unseen_state_is_narrowed_to_two_modules(lab: Lab) -> None:
     assert cause.event.file == str(lab.folder / "b" / "two.py")
 
 
+def test_a_variable_whose_value_is_not_kept_is_told_all_the_same(lab: Lab) -> None:
+    lab.write(
+        a="import os\nos.environ.setdefault('MODE', 'fast')",
+        b="import os\nos.environ.setdefault('MODE', 'exact')",
+        work="import os\ndef run(): return float(os.environ['MODE'] == 'fast')",
+    )
+
+    (cause,) = explained(lab).causes
+
+    assert cause.status == "unknown"
+    assert cause.text.startswith(
+        "`environ.python.MODE` differs, but its values are kept only as digests and could not be exchanged; the outcome"
+    )
+
+
 def test_a_first_run_unlike_all_later_ones_hides_no_cause(lab: Lab) -> None:
     """As with something that is compiled when it is first needed."""
     lab.write(

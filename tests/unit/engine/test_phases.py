@@ -80,6 +80,12 @@ def test_a_worker_that_never_started_is_a_fault_of_the_instrument(tmp_path: Path
         finish(TRIAL, tmp_path, ended(1, stderr="Traceback\nSyntaxError: x\n"))
 
 
+def test_an_interpreter_that_fails_to_start_says_why_above_its_last_line(tmp_path: Path) -> None:
+    said = "Python path configuration:\n  x\nFatal Python error: bad PYTHONHASHSEED\n\n  <no Python frame>\n"
+    with pytest.raises(HarnessError, match=r"\(exit status 1: Fatal Python error: bad PYTHONHASHSEED\).*--env"):
+        finish(TRIAL, tmp_path, ended(1, stderr=said))
+
+
 def test_a_full_disk_is_not_an_outcome(tmp_path: Path) -> None:
     fault = {
         "what": "fault",

@@ -65,6 +65,16 @@ def test_without_redaction_all_of_it_would_be_there(study: Study) -> None:
     assert [word for word in (*PRIVATE, *NAMES) if word not in html] == ["features.T", "s3cr3t-value"][:1]
 
 
+def test_what_a_process_printed_before_it_left_is_not_told() -> None:
+    failure = Failure(kind="exit", phase="x", signature="x", message="exit status 2", traceback="no model acme-9")
+    group = Group(id="A", orders=(("a", "b"),), trials=1, outcome=failure.message, failure=failure)
+
+    (redacted,) = Redaction(tiny_study()).study(tiny_study(groups=(group,))).groups
+
+    assert redacted.failure is not None
+    assert redacted.failure.traceback is None
+
+
 def test_values_of_variables_beyond_the_list_are_hidden(study: Study) -> None:
     redacted = Redaction(study).study(study)
 

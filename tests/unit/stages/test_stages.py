@@ -87,9 +87,18 @@ def test_a_divergence_of_the_first_two_ends_it() -> None:
     assert stop.view.judgement.verdict == "fails-in-some-orders"
     assert {trial.order for trial in runner.trials} == {tuple("abcd"), tuple("dcba")}
     assert len(runner.trials) == 2 * repeats_needed(2, EARLY * ALPHA) == 12
+    assert stop.not_run is not None
     assert len(stop.not_run.orders) == 22
     assert stop.not_run.trials == 72 - 12
     assert "22 of 24 orders were not run" in stop.not_run.why
+
+
+def test_an_early_end_that_spared_nothing_is_not_told_as_one() -> None:
+    work, runner = bench(request(FOUR[:2]), lambda trial: "x" if trial.order == FOUR[0] else "")
+    stop = fail_fast(work, FOUR[:2])
+    assert stop is not None
+    assert len(runner.trials) == 12
+    assert stop.not_run is None
 
 
 def test_a_divergence_of_another_order_is_established_on_fresh_trials_of_two_orders() -> None:
@@ -105,6 +114,7 @@ def test_a_divergence_of_another_order_is_established_on_fresh_trials_of_two_ord
     assert stop.view.tested == 12
     assert stop.view.judgement.permutation is not None
     assert stop.view.judgement.permutation.p_value == pytest.approx(2 / 924)
+    assert stop.not_run is not None
     assert stop.not_run.orders == ()
     assert "not every order was repeated" in stop.not_run.why
 
