@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -57,12 +58,11 @@ class Findings:
 
 
 class _UnfitError(Exception):
-    """An intervention could not be made."""
+    """Interventions that could not be made, with the reasons."""
 
-    def __init__(self, candidate: Candidate, reason: str) -> None:
-        super().__init__(reason)
-        self.candidate = candidate
-        self.reason = reason
+    def __init__(self, reasons: Mapping[Candidate, str]) -> None:
+        super().__init__("; ".join(reasons.values()))
+        self.reasons = reasons
 
 
 def find_causes(question: Question, asker: Asker) -> Findings:
@@ -113,9 +113,10 @@ class _Search:
                     follows=lambda members: self._follows(base, members, pool),
                 )
             except _UnfitError as error:
-                unfit.add(error.candidate)
-                pool.remove(error.candidate)
-                self.findings.tried.append(f"{error.candidate.id}: could not be changed ({error.reason})")
+                for candidate, reason in error.reasons.items():
+                    unfit.add(candidate)
+                    pool.remove(candidate)
+                    self.findings.tried.append(f"{candidate.id}: could not be changed ({reason})")
                 continue
             self.findings.complete = self.findings.complete and found.complete
             for item in found.found:
@@ -147,17 +148,20 @@ class _Search:
         record = self.asker.records([trial])[0]
         told = candidate.intervention.learned(candidate.values[side], record)
         if not told:
-            raise _UnfitError(candidate, "its state could not be told")
+            raise _UnfitError({candidate: "its state could not be told"})
         return replace(candidate, values={**candidate.values, side: told})
 
     def _run(self, base: Side, chosen: Sequence[Candidate], repeats: int | None = None) -> list[Record]:
         records = self.asker.again(self._trial(base, chosen), repeats)
-        for candidate in chosen:
-            for record in records:
-                if candidate.intervention.took_effect(record) is False:
-                    raise _UnfitError(candidate, candidate.intervention.why_not(record))
-                if candidate.visible(record, "bad" if base == "good" else "good") is False:
-                    raise _UnfitError(candidate, "the snapshot before the workload shows another value")
+        other: Side = "bad" if base == "good" else "good"
+        unfit: dict[Candidate, str] = {}
+        for candidate, record in itertools.product(chosen, records):
+            if candidate.intervention.took_effect(record) is False:
+                unfit.setdefault(candidate, candidate.intervention.why_not(record))
+            elif candidate.visible(record, other) is False:
+                unfit.setdefault(candidate, "the snapshot before the workload shows another value")
+        if unfit:
+            raise _UnfitError(unfit)
         self.evidence[base, frozenset(chosen)] = records
         return records
 
@@ -200,10 +204,21 @@ class _Search:
             undone = None
             followers = tuple(item for item in pool if item in self._follows("good", members, pool))
             for chosen in dict.fromkeys((members, (*members, *followers), everything)):
-                if self._gives("bad", chosen, repeats) == self.question.good:
-                    undone = chosen
+                undone = self._undone(chosen, members, repeats)
+                if undone is not None:
                     break
             self._cause(members, "confirmed" if made and undone else "correlated", undone=undone, made=made)
+
+    def _undone(
+        self, chosen: tuple[Candidate, ...], members: tuple[Candidate, ...], repeats: int
+    ) -> tuple[Candidate, ...] | None:
+        """What of `chosen` gave the bad order the good outcome; what only followed and can't be undone is left out."""
+        unfit: set[Candidate] = set()
+        label = self._gives("bad", chosen, repeats, unfit)
+        fit = tuple(item for item in chosen if item not in unfit)
+        if unfit and len(fit) > len(members) and not unfit & set(members):
+            chosen, label = fit, self._gives("bad", fit, repeats)
+        return chosen if label == self.question.good else None
 
     def _simpler(self, members: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """The set with each course cut to its last step, the workload's, where that alone does it."""
@@ -230,15 +245,19 @@ class _Search:
         with contextlib.suppress(BudgetSpentError):
             self.asker.records(trials)
 
-    def _gives(self, base: Side, members: Sequence[Candidate], repeats: int) -> str | None:
-        """The label, None where it could not be asked."""
+    def _gives(
+        self, base: Side, members: Sequence[Candidate], repeats: int, unfit: set[Candidate] | None = None
+    ) -> str | None:
+        """The label, None where it could not be asked; what could not be made is put into `unfit`."""
         other: Side = "bad" if base == "good" else "good"
         if any(member.values[other] is None for member in members):
             return None
         try:
             return self.asker.labels.label(self._run(base, members, repeats))
         except _UnfitError as error:
-            self.findings.tried.append(f"{error.candidate.id}: could not be undone ({error.reason})")
+            self.findings.tried += [f"{item.id}: could not be undone ({why})" for item, why in error.reasons.items()]
+            if unfit is not None:
+                unfit.update(error.reasons)
         except BudgetSpentError:
             self.findings.complete = False
         return None

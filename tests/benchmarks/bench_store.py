@@ -133,7 +133,8 @@ def _many(root: Path, records: int, trials: int) -> dict[str, Any]:
             within += len(kept)
             across |= kept
     tenth = max(1, studies // 10)
-    parts = [statistics.median(times[start : start + tenth]) for start in range(0, studies, tenth)]
+    # What is left over after ten parts is too few studies to tell anything.
+    parts = [statistics.median(times[part * tenth : (part + 1) * tenth]) for part in range(min(10, studies))]
     first = parts[0] if len(parts) > 1 else times[0]
     listing = []
     for _ in range(3):
