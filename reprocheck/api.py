@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from reprocheck.compare.tolerance import tolerance_for
+from reprocheck.compare.tolerance import tolerance_for, unmatched
 from reprocheck.config import Options, Resolved, layers_for, merge, script_block
 from reprocheck.crossing import run_crossed
 from reprocheck.engine.abilities import CORES, not_shown
@@ -176,8 +176,13 @@ def check(
             runner = Runner(writer, engine, told, mixed=settings.machines == "any")
             line = run_sharing if settings.isolation == "shared-prefix" else run_crossed
             study = line(request, runner, tolerance_for(settings.tolerance))
+            unused = unmatched(settings.tolerance, [output.name for output in study.outputs])
             study = msgspec.structs.replace(
-                study, selected=settings.outputs, tolerance=settings.tolerance, isolation=settings.isolation
+                study,
+                selected=settings.outputs,
+                tolerance=settings.tolerance,
+                isolation=settings.isolation,
+                notes=(*study.notes, *unused),
             )
             runner = runner.at(study.level)
             study = _located(study, runner, trace or ("auto" if explain else "none"), exported)

@@ -354,14 +354,14 @@ def print_differences(differences: dict[str, Difference], names: tuple[str, str]
     """The report of `reprocheck diff`: one line a differing output."""
     differing = {name: item for name, item in differences.items() if item.kind != "equal"}
     outside = {name: item for name, item in differing.items() if not item.within}
-    total = len(differences)
+    total = f"{len(differences)} output{'' if len(differences) == 1 else 's'}"
     if not differing:
-        console.print(f"identical: {total} output{'' if total == 1 else 's'} equal bit for bit", soft_wrap=True)
+        console.print(f"identical: {total} equal bit for bit", soft_wrap=True)
         return
     word = "differ" if outside else "within-tolerance"
     console.print(
-        f"{word}: {len(differing)} of {total} output{' differs' if total == 1 else 's differ'} between `{names[0]}` and `{names[1]}`"
-        + ("" if outside else ", all within the tolerance"),
+        f"{word}: {len(differing)} of {total} {'differs' if len(differences) == 1 else 'differ'} "
+        f"between `{names[0]}` and `{names[1]}`" + ("" if outside else ", all within the tolerance"),
         soft_wrap=True,
     )
     console.print()

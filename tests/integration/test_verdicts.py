@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reprocheck.model import Study
+from reprocheck.report.failure import failure_text
 from tests.conftest import Lab
 
 WORK = """
@@ -73,6 +74,16 @@ def test_within_tolerance(lab: Lab) -> None:
 
     assert (study.verdict, study.exit_code) == ("within-tolerance", 0)
     assert [arm.trials for arm in study.orders] == [3, 3], "no more runs than planned: the tolerance settles it"
+
+
+def test_a_tolerance_that_matches_no_output_is_told(lab: Lab) -> None:
+    first_wins(lab)
+
+    study = lab.check(tolerance={"loss*": 1e-6, "x*": 1e-6}, orders="pairs")
+
+    told = [note for note in study.notes if "tolerance" in note]
+    assert told == ["the tolerance for `loss*` matches no output; the 3 outputs: `x[0]`, `x[1]`, `y`"]
+    assert told[0] in failure_text(study)
 
 
 def test_tolerance_that_is_too_small_does_not_pass(lab: Lab) -> None:
