@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from reprocheck.engine.abilities import CORES, not_shown
 from reprocheck.engine.choose import engine_for
 from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate, visible_gpus
+from reprocheck.engine.process import run_process
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError, StoreError, UsageError, refuse_undecodable
@@ -392,7 +394,11 @@ def _installed(found: SubjectsFound, resolved: Resolved, base: Mapping[str, str]
 
 
 def resolve_python(wanted: str | None, base: Mapping[str, str]) -> str:
-    """Absolute path of the interpreter; a symlink is kept, since a venv's python is one."""
+    """Absolute path of the interpreter; a symlink is kept, since a venv's python is one.
+
+    Raises:
+        UsageError: it is not there, or is something else than a Python.
+    """
     if wanted is None:
         return sys.executable
     import shutil
@@ -400,7 +406,13 @@ def resolve_python(wanted: str | None, base: Mapping[str, str]) -> str:
     found = shutil.which(wanted, path=base.get("PATH"))
     if found is None:
         raise UsageError(f"`{wanted}` is not an executable file; give the path of a Python interpreter with --python")
-    return str(Path(found).absolute())
+    path = str(Path(found).absolute())
+    asked = [path, "-I", "-S", "-c", "import sys; print(sys.hexversion)"]
+    end = run_process(asked, env=base, cwd=Path.cwd(), timeout=60.0, stop=threading.Event())
+    if not end.stdout.text.strip().isdigit():
+        said = end.stderr.text.strip().rpartition("\n")[2] or f"exit status {end.status}"
+        raise UsageError(f"`{wanted}` is no Python interpreter that runs ({said}); name another with --python")
+    return path
 
 
 def _dependencies(path: Path | None) -> tuple[str, ...]:

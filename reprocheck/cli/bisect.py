@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from reprocheck.cli.run import variables
 from reprocheck.errors import StoreError, UsageError
 
 __all__ = ["command"]
@@ -126,7 +127,7 @@ def _question(options: dict[str, Any]) -> Any:
         "max_repeat": options["max_repeat"],
         "timeout": options["timeout"],
         "seed": options["seed"],
-        "env": _variables(options["env"]),
+        "env": variables(options["env"]) or None,
         "outputs": list(options["outputs"]) or None,
         "tolerance": {"*": Tolerance(**knobs)} if knobs else None,
     }
@@ -201,16 +202,6 @@ def _path(text: str | None) -> str | None:
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _variables(items: tuple[str, ...]) -> dict[str, str] | None:
-    found = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--env `{item}` is not NAME=VALUE; write e.g. --env OMP_NUM_THREADS=1")
-        found[name] = value
-    return found or None
 
 
 def _command() -> list[str]:
