@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from reprocheck.compare.tolerance import tolerance_for, unmatched
-from reprocheck.config import Options, Resolved, layers_for, merge, script_block
+from reprocheck.config import Options, Resolved, begins_block, layers_for, merge, script_block
 from reprocheck.crossing import run_crossed
 from reprocheck.engine.abilities import CORES, not_shown
 from reprocheck.engine.choose import engine_for
@@ -166,7 +166,7 @@ def check(
         environment=_environment_facts(job, settings),
         command=tuple(command),
         version=_version(),
-        notes=_notes(settings),
+        notes=(*_block_notes(path), *_notes(settings)),
         blame=explain,
         varied=varied,
     )
@@ -418,6 +418,14 @@ def resolve_python(wanted: str | None, base: Mapping[str, str]) -> str:
 def _dependencies(path: Path | None) -> tuple[str, ...]:
     block = script_block(path) if path else None
     return block.dependencies if block else ()
+
+
+def _block_notes(path: Path | None) -> tuple[str, ...]:
+    """That the workload's file begins a block of metadata which is none."""
+    if path is None or script_block(path) is not None or not begins_block(path):
+        return ()
+    rule = "it must end with a line `# ///`, and every line before that must be a comment"
+    return (f"the `# /// script` block of `{path.name}` is ignored: {rule}",)
 
 
 def _plan_text(plan: OrderPlan) -> str:

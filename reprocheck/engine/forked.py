@@ -109,7 +109,8 @@ class Process:
         ending = self.streams.follow(
             self.pid, self._pidfd, deadline=begin + timeout - before, stop=stop, ready=self._fds.get("answer")
         )
-        self.spent = before + time.monotonic() - begin
+        # The grace for its stack is none of the time it was given.
+        self.spent = timeout if ending == "timed out" else before + time.monotonic() - begin
         return ending
 
     def end(self, ending: Ending = "ended") -> Exit:

@@ -109,7 +109,8 @@ def run_process(
         end = streams.follow(process.pid, exited, deadline=begin + timeout, stop=stop)
         kill_group(process.pid)
         status = process.wait()
-        seconds = time.monotonic() - begin
+        # The grace for its stack is none of the time it was given.
+        seconds = timeout if end == "timed out" else time.monotonic() - begin
         if not streams.drain(SETTLE_S):
             _kill_holders(process.stdout.fileno(), process.stderr.fileno())
             streams.drain()

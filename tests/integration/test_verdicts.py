@@ -153,7 +153,8 @@ def test_time_out_is_a_group(lab: Lab) -> None:
 
     assert study.verdict == "fails-in-some-orders"
     failure = next(group.failure for group in study.groups if group.failure is not None)
-    assert failure.kind == "timeout"
+    assert (failure.kind, failure.after_s) == ("timeout", 1.0)
+    assert failure.message.startswith("no end after 1.0 s, while importing b")
     assert "b.py" in (failure.traceback or ""), "faulthandler says where it hangs"
 
 
@@ -288,3 +289,16 @@ def test_run_folder_holds_everything(lab: Lab) -> None:
     assert folder.is_relative_to(lab.folder / ".reprocheck" / "runs")
     assert len(list((folder / "records").iterdir())) == 10
     assert len(list((folder / "objects").glob("*/*"))) == 4, "1, 1+ulp, 2 and 2+2ulp, each stored once"
+
+
+def test_a_script_block_that_does_not_end_is_told(lab: Lab) -> None:
+    block = "# /// script\n# [tool.reprocheck]\n# repeat = 7\n"
+    lab.write(a="", b="", work=f"{block}def run():\n    return 1.0\n")
+
+    study = lab.check(repeat=1, observer=False)
+
+    (note,) = [note for note in study.notes if "script" in note]
+    assert note.startswith("the `# /// script` block of `work.py` is ignored: it must end with a line `# ///`")
+
+    lab.write(work=f"{block}# ///\ndef run():\n    return 1.0\n")
+    assert not [note for note in lab.check(repeat=1, observer=False).notes if "script" in note]

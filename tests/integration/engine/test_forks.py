@@ -273,7 +273,7 @@ def test_a_hang_ends_by_the_time_out_and_says_where(trials: Trials) -> None:
 
     for order, record in found.items():
         assert record.failure is not None
-        assert record.failure.kind == "timeout"
+        assert (record.failure.kind, record.failure.after_s) == ("timeout", 1.5)
         assert record.failure.phase == f"importing hang ({order.index('hang') + 1} of 3)"
         assert "hang.py" in (record.failure.traceback or "")
     assert gone(trials.folder)
