@@ -20,7 +20,7 @@ FORMATS = ("text", "json", "markdown")
 @click.command(name="bisect", context_settings={"ignore_unknown_options": False})
 @click.argument("workload", required=False, default="", metavar="[WORKLOAD]")
 @click.option("--check", metavar="CMD", help="Let a command decide instead: 0 good, 125 can't say, else bad")
-@click.option("--until", metavar="CONDITION", help="What makes a version bad (see below) [default: order-dependent]")
+@click.option("--until", metavar="CONDITION", help="What makes a version bad (see above) [default: order-dependent]")
 @click.option("--package", "-p", metavar="NAME", help="Search the versions of this package")
 @click.option("--good", metavar="END", help="A version (or revision) without it [default: look for one]")
 @click.option("--bad", metavar="END", help="A version (or revision) with it [default: the newest]")
@@ -88,7 +88,7 @@ FORMATS = ("text", "json", "markdown")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on stdout")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr")
 def command(format_: str, output: tuple[str, ...], color: str, quiet: bool, **options: Any) -> None:
-    r"""Find the version, changed package or commit since which WORKLOAD shows something.
+    """Find the version, changed package or commit since which WORKLOAD shows something.
 
     \b
     CONDITION is one of
@@ -102,7 +102,7 @@ def command(format_: str, output: tuple[str, ...], color: str, quiet: bool, **op
     \b
     Exit status: 0 found, 1 the ends do not differ, 2 the question is wrong, 3 it cannot
     be said, 5 nothing to search, 130 interrupted.
-    """
+    """  # noqa: D301 - click wants the character itself
     from reprocheck.bisect.run import bisect
 
     files = [_split(text) for text in output]
