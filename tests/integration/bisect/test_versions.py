@@ -98,6 +98,7 @@ def test_a_drift_of_which_the_order_is_not_the_reason(house: House) -> None:
     report = house.bisect(good="1.0", until="drift", options={"imports": ["tool", "fast", "slow"]})
 
     assert boundary(report) == ("1.2", "1.3")
+    assert "1 of 1 output differs from the good end's (result)" in {row.seen for row in report.versions}
     assert report.factorial is not None
     assert report.factorial.verdict == "not-order"
     assert report.blame is not None
