@@ -19,7 +19,7 @@ from typing import Literal, Protocol, Self
 from reprocheck.errors import HarnessError
 from reprocheck.model import Stream, Struct
 
-__all__ = ["Ending", "Exit", "Stop", "Streams", "kill_group", "pidfd", "run_process"]
+__all__ = ["Ending", "Exit", "Stop", "Streams", "kill_group", "kill_left", "pidfd", "run_process"]
 
 HEAD_BYTES = 16 * 1024
 TAIL_BYTES = 48 * 1024
@@ -221,6 +221,19 @@ def kill_group(pid: int) -> None:
     """Kill the process group `pid`. Its leader, not waited for yet, keeps the number from being used again."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def kill_left(folder: Path) -> None:
+    """Kill what a trial said it leaves running (`worker/left.py`), wherever that went."""
+    try:
+        told = (folder / "left").read_text("ascii").splitlines()
+    except OSError:
+        return
+    for number, began in map(str.split, told):
+        with contextlib.suppress(OSError), pidfd(int(number)) as process:
+            # Held first, and then seen to be the one that was meant: the number may be another process's by now.
+            if Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19] == began:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
 
 
 def _kill_holders(*pipes: int) -> None:
