@@ -7,19 +7,21 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from reprocheck.compare.tolerance import tolerance_for
-from reprocheck.config import Options, Resolved, layers_for, merge, script_block
+from reprocheck.compare.tolerance import tolerance_for, unmatched
+from reprocheck.config import Options, Resolved, begins_block, layers_for, merge, script_block
 from reprocheck.crossing import run_crossed
 from reprocheck.engine.abilities import CORES, not_shown
 from reprocheck.engine.choose import engine_for
 from reprocheck.engine.environment import trial_environment, user_environment
 from reprocheck.engine.gate import Gate, visible_gpus
+from reprocheck.engine.process import run_process
 from reprocheck.engine.runner import Progress, Runner, Silent
 from reprocheck.engine.trial import Job
 from reprocheck.errors import HarnessError, StoreError, UsageError, refuse_undecodable
@@ -164,7 +166,7 @@ def check(
         environment=_environment_facts(job, settings),
         command=tuple(command),
         version=_version(),
-        notes=_notes(settings),
+        notes=(*_block_notes(path), *_notes(settings)),
         blame=explain,
         varied=varied,
     )
@@ -176,8 +178,13 @@ def check(
             runner = Runner(writer, engine, told, mixed=settings.machines == "any")
             line = run_sharing if settings.isolation == "shared-prefix" else run_crossed
             study = line(request, runner, tolerance_for(settings.tolerance))
+            unused = unmatched(settings.tolerance, [output.name for output in study.outputs])
             study = msgspec.structs.replace(
-                study, selected=settings.outputs, tolerance=settings.tolerance, isolation=settings.isolation
+                study,
+                selected=settings.outputs,
+                tolerance=settings.tolerance,
+                isolation=settings.isolation,
+                notes=(*study.notes, *unused),
             )
             runner = runner.at(study.level)
             study = _located(study, runner, trace or ("auto" if explain else "none"), exported)
@@ -387,7 +394,11 @@ def _installed(found: SubjectsFound, resolved: Resolved, base: Mapping[str, str]
 
 
 def resolve_python(wanted: str | None, base: Mapping[str, str]) -> str:
-    """Absolute path of the interpreter; a symlink is kept, since a venv's python is one."""
+    """Absolute path of the interpreter; a symlink is kept, since a venv's python is one.
+
+    Raises:
+        UsageError: it is not there, or is something else than a Python.
+    """
     if wanted is None:
         return sys.executable
     import shutil
@@ -395,12 +406,26 @@ def resolve_python(wanted: str | None, base: Mapping[str, str]) -> str:
     found = shutil.which(wanted, path=base.get("PATH"))
     if found is None:
         raise UsageError(f"`{wanted}` is not an executable file; give the path of a Python interpreter with --python")
-    return str(Path(found).absolute())
+    path = str(Path(found).absolute())
+    asked = [path, "-I", "-S", "-c", "import sys; print(sys.hexversion)"]
+    end = run_process(asked, env=base, cwd=Path.cwd(), timeout=60.0, stop=threading.Event())
+    if not end.stdout.text.strip().isdigit():
+        said = end.stderr.text.strip().rpartition("\n")[2] or f"exit status {end.status}"
+        raise UsageError(f"`{wanted}` is no Python interpreter that runs ({said}); name another with --python")
+    return path
 
 
 def _dependencies(path: Path | None) -> tuple[str, ...]:
     block = script_block(path) if path else None
     return block.dependencies if block else ()
+
+
+def _block_notes(path: Path | None) -> tuple[str, ...]:
+    """That the workload's file begins a block of metadata which is none."""
+    if path is None or script_block(path) is not None or not begins_block(path):
+        return ()
+    rule = "it must end with a line `# ///`, and every line before that must be a comment"
+    return (f"the `# /// script` block of `{path.name}` is ignored: {rule}",)
 
 
 def _plan_text(plan: OrderPlan) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from reprocheck.compare.folders import folder_notes
 from reprocheck.compare.groups import Grouping, group_records, left_out
 from reprocheck.compare.looks import FULL
 from reprocheck.compare.machines import machine_notes
@@ -215,7 +216,11 @@ def _study(bench: Bench, result: _Result, reduced: Reduced | None, begin: float,
         not_compared=left_out(view.counted, request.outputs),
         suite=view.suite,
         noise=noise,
-        notes=(*request.notes, *machine_notes(view.counted, grouping.ids)),
+        notes=(
+            *request.notes,
+            *machine_notes(view.counted, grouping.ids),
+            *folder_notes(view.outputs, view.counted, runner.writer.objects),
+        ),
         environment=dict(request.environment),
         machines=tuple(dict.fromkeys(record.machine for record in view.counted if record.machine is not None)),
         command=request.command,

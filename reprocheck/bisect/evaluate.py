@@ -184,7 +184,9 @@ class ByTrial:
         theirs = {output.name: output.digest for output in base.outputs}
         differing = [name for name in {**theirs, **ours} if ours.get(name) != theirs.get(name)]
         named = ", ".join(differing[:3]) + (", …" if len(differing) > 3 else "")
-        return True, f"{len(differing)} of {len({**theirs, **ours})} outputs differ from the good end's ({named})"
+        total = len({**theirs, **ours})
+        words = "output differs" if total == 1 else "outputs differ"
+        return True, f"{len(differing)} of {total} {words} from the good end's ({named})"
 
     def _judge_state(self, values: Mapping[str, Any]) -> tuple[bool, str]:
         names = sorted({*values, *self._values})

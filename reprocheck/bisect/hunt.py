@@ -142,6 +142,7 @@ class Hunt:
             now = search.step(history, known)
             if not now.wanted:
                 break
+            self._refuse_turned(now)
             self._tell(history, known, now)
             chosen = search.batch(history, known, self.settings.jobs)
             self._prefetch(search.batch(history, known, self.settings.jobs + 2))
@@ -151,6 +152,7 @@ class Hunt:
         self.evaluator.check_ends(self.slots[0].first, self.slots[-1].first)
         if now.same:
             return self._same(known)
+        self._refuse_turned(now)
         main = self._main(now.boundaries)
         if not self._confirm(main):
             return self._noisy(self._known()[0])
@@ -301,6 +303,20 @@ class Hunt:
             advice = "check --until, or name another --bad"
         hint = "" if self.settings.scouts else "; a change that came and went shows with --scout 8"
         return Found(outcome="same-ends", reason=f"{text}: {advice}{hint}")
+
+    def _refuse_turned(self, now: search.Step) -> None:
+        """Raise `UsageError` when all changes go the other way: a change that was not asked for is no answer."""
+        found = [(one.before, one.after) for one in now.boundaries] + list(now.open)
+        old, new = (True, False) if self.settings.find_fix else (False, True)
+        turned = [pair for pair in found if (self.bad(pair[0]), self.bad(pair[1])) == (new, old)]
+        if self.settings.every_change or not turned or len(turned) < len(found):
+            return
+        before, after = (self.slots[index].first.name for index in turned[-1])
+        if self.settings.find_fix:
+            text = f"the condition begins to hold between {before}, where it does not, and {after}: nothing was fixed"
+            raise UsageError(f"{text}; to find where it begins, leave out --find-fix and give --good {before}")
+        text = f"the condition holds in {before} and not in the newer {after}, so it ends there instead of beginning"
+        raise UsageError(f"{text}; to find where, add --find-fix with --bad {before} --good {after}")
 
     def _main(self, boundaries: Sequence[Boundary]) -> Boundary:
         """The last change at which the condition begins to hold (or ends to, when a fix is looked for)."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from reprocheck.cli.run import variables
 from reprocheck.errors import StoreError, UsageError
 
 __all__ = ["command"]
@@ -19,7 +20,7 @@ FORMATS = ("text", "json", "markdown")
 @click.command(name="bisect", context_settings={"ignore_unknown_options": False})
 @click.argument("workload", required=False, default="", metavar="[WORKLOAD]")
 @click.option("--check", metavar="CMD", help="Let a command decide instead: 0 good, 125 can't say, else bad")
-@click.option("--until", metavar="CONDITION", help="What makes a version bad (see below) [default: order-dependent]")
+@click.option("--until", metavar="CONDITION", help="What makes a version bad (see above) [default: order-dependent]")
 @click.option("--package", "-p", metavar="NAME", help="Search the versions of this package")
 @click.option("--good", metavar="END", help="A version (or revision) without it [default: look for one]")
 @click.option("--bad", metavar="END", help="A version (or revision) with it [default: the newest]")
@@ -87,7 +88,7 @@ FORMATS = ("text", "json", "markdown")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on stdout")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr")
 def command(format_: str, output: tuple[str, ...], color: str, quiet: bool, **options: Any) -> None:
-    r"""Find the version, changed package or commit since which WORKLOAD shows something.
+    """Find the version, changed package or commit since which WORKLOAD shows something.
 
     \b
     CONDITION is one of
@@ -101,7 +102,7 @@ def command(format_: str, output: tuple[str, ...], color: str, quiet: bool, **op
     \b
     Exit status: 0 found, 1 the ends do not differ, 2 the question is wrong, 3 it cannot
     be said, 5 nothing to search, 130 interrupted.
-    """
+    """  # noqa: D301 - click wants the character itself
     from reprocheck.bisect.run import bisect
 
     files = [_split(text) for text in output]
@@ -126,7 +127,7 @@ def _question(options: dict[str, Any]) -> Any:
         "max_repeat": options["max_repeat"],
         "timeout": options["timeout"],
         "seed": options["seed"],
-        "env": _variables(options["env"]),
+        "env": variables(options["env"]) or None,
         "outputs": list(options["outputs"]) or None,
         "tolerance": {"*": Tolerance(**knobs)} if knobs else None,
     }
@@ -201,16 +202,6 @@ def _path(text: str | None) -> str | None:
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _variables(items: tuple[str, ...]) -> dict[str, str] | None:
-    found = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--env `{item}` is not NAME=VALUE; write e.g. --env OMP_NUM_THREADS=1")
-        found[name] = value
-    return found or None
 
 
 def _command() -> list[str]:

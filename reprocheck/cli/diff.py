@@ -43,12 +43,13 @@ def command(
 
     from reprocheck.compare.arrays import compare_maps
     from reprocheck.compare.inputs import open_outputs
-    from reprocheck.compare.tolerance import parse_rules, tolerance_for
+    from reprocheck.compare.tolerance import parse_rules, tolerance_for, unmatched
     from reprocheck.report.text import console_for, print_differences
 
     rules = parse_rules(rtol=rtol, atol=atol, ulp=ulp)
     left, right = open_outputs(a, outputs), open_outputs(b, outputs)
     differences = compare_maps(left, right, tolerance_for(rules))
+    notes = unmatched(rules, differences)
     agree = all(item.kind == "equal" or item.within for item in differences.values())
     if html is not None:
         from reprocheck.report.documents import write_page
@@ -62,9 +63,12 @@ def command(
             "a": str(a),
             "b": str(b),
             "agree": agree,
+            "notes": notes,
             "outputs": differences,
         }
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
     else:
         print_differences(differences, (str(a), str(b)), console_for(sys.stdout, color=color))
+        for note in notes:
+            click.echo(f"  note: {note}")
     sys.exit(EXIT_AGREE if agree else EXIT_DIVERGENCE)

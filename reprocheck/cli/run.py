@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from reprocheck.cli.outputs import FORMATS, split_output, write_outputs
-from reprocheck.config.options import ISOLATIONS
+from reprocheck.config.options import ISOLATIONS, variable_fault
 from reprocheck.errors import ReprocheckError, UsageError
 from reprocheck.model import Study, Target
 
-__all__ = ["command"]
+__all__ = ["command", "variables"]
 
 
 @click.command(name="run", context_settings={"ignore_unknown_options": False})
@@ -158,7 +158,7 @@ def one_study(target: str | Target, *, command: list[str], options: dict[str, An
     from reprocheck.plan.varied import read_vary
     from reprocheck.report.progress import progress_for
 
-    env = _variables(options.pop("env"))
+    env = variables(options.pop("env"))
     vary = read_vary(options.pop("vary"))
     imports = _names(options.pop("imports"))
     orders = [_names(text) or [] for text in options.pop("order")]
@@ -194,12 +194,16 @@ def _names(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _variables(items: tuple[str, ...]) -> dict[str, str]:
+def variables(items: tuple[str, ...]) -> dict[str, str]:
+    """The variables of `--env`. Raises `UsageError`."""
     found = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise UsageError(f"--env `{item}` is not NAME=VALUE; write e.g. --env OMP_NUM_THREADS=1")
+        fault = variable_fault(name, value)
+        if fault:
+            raise UsageError(f"--env `{item}`: {fault}")
         found[name] = value
     return found
 

@@ -84,7 +84,7 @@ def _capture(
     orders: tuple[str, ...], python: str | None, env: tuple[str, ...], probes: tuple[Path, ...], timeout: float
 ) -> list[Record]:
     from reprocheck.api import resolve_python
-    from reprocheck.cli.run import _variables
+    from reprocheck.cli.run import variables
     from reprocheck.engine.environment import user_environment
     from reprocheck.engine.local import LocalEngine, default_jobs
     from reprocheck.engine.trial import Job
@@ -96,7 +96,7 @@ def _capture(
         python=resolve_python(python, base),
         cwd=str(Path.cwd()),
         environment=base,
-        env=dict(_variables(env)),
+        env=dict(variables(env)),
         timeout=timeout,
         probes=tuple(str(probe.absolute()) for probe in probes),
     )

@@ -236,7 +236,7 @@ def sentences(effect: Effect, *, outputs: tuple[int, int], failing: bool = False
     if failing:
         what = f"{'make' if several else 'makes'} it fail"
     else:
-        count = f"{changed} of {total} outputs" if changed else "the outcome"
+        count = f"{changed} of {total} output{'' if total == 1 else 's'}" if changed else "the outcome"
         what = f"{'change' if several else 'changes'} {count}"
     return f"{values} {what} {_where(effect)}"
 

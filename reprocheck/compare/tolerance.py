@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fnmatch import fnmatchcase
 
@@ -12,9 +12,10 @@ import msgspec
 from reprocheck.errors import UsageError
 from reprocheck.model import Tolerance
 
-__all__ = ["matches", "parse_rules", "round_up", "tolerance_for"]
+__all__ = ["matches", "parse_rules", "round_up", "tolerance_for", "unmatched"]
 
 _ULP_LIMIT = 2**64
+_NAMES = 4
 
 
 def parse_rules(rtol: Iterable[str] = (), atol: Iterable[str] = (), ulp: Iterable[str] = ()) -> dict[str, Tolerance]:
@@ -63,6 +64,17 @@ def matches(pattern: str, name: str) -> bool:
     The second counts because names hold brackets: the pattern `state[0]` means the output `state[0]`.
     """
     return pattern == name or fnmatchcase(name, pattern)
+
+
+def unmatched(rules: Iterable[str], names: Collection[str]) -> tuple[str, ...]:
+    """A sentence for every pattern of a tolerance that covers none of the outputs; none where there is no output."""
+    count = f"the {len(names)} outputs" if len(names) > 1 else "the only output"
+    some = ", ".join(f"`{name}`" for name in list(names)[:_NAMES]) + (", …" if len(names) > _NAMES else "")
+    return tuple(
+        f"the tolerance for `{pattern}` matches no output; {count}: {some}"
+        for pattern in rules
+        if names and not any(matches(pattern, name) for name in names)
+    )
 
 
 def round_up(value: float, digits: int = 2) -> str:

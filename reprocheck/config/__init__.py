@@ -18,7 +18,7 @@ from reprocheck.config.layers import (
     table_layer,
 )
 from reprocheck.config.options import Options
-from reprocheck.config.pep723 import ScriptBlock, script_block
+from reprocheck.config.pep723 import ScriptBlock, begins_block, script_block
 from reprocheck.config.suggest import closest, did_you_mean
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Options",
     "Resolved",
     "ScriptBlock",
+    "begins_block",
     "closest",
     "did_you_mean",
     "environment_layer",

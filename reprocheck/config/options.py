@@ -14,7 +14,7 @@ from reprocheck.config.suggest import closest
 from reprocheck.errors import UsageError
 from reprocheck.model import Struct, Tolerance, Verdict
 
-__all__ = ["ISOLATIONS", "KEYS", "TABLES", "Options", "checked", "read"]
+__all__ = ["ISOLATIONS", "KEYS", "TABLES", "Options", "checked", "read", "variable_fault"]
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -170,13 +170,28 @@ def _one_of(*words: str) -> Callable[[Any], str]:
     return check
 
 
+def variable_fault(name: str, text: str) -> str | None:
+    """Why a variable can't be set so, in words; None if it can."""
+    if not name or "=" in name or "\0" in name or any(map(str.isspace, name)):
+        return f"`{name}` can't name a variable"
+    if name == "PYTHONHASHSEED" and text not in ("", "random") and not _is_hash_seed(text):
+        return f"PYTHONHASHSEED must be `random` or a whole number from 0 to {2**32 - 1}, not `{text}`"
+    return None
+
+
+def _is_hash_seed(text: str) -> bool:
+    """Whether Python takes it; it refuses to start otherwise."""
+    return text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**32
+
+
 def _variables(value: Any) -> dict[str, str]:
     found = {}
     for name, text in _items(value):
-        if not name or "=" in name or "\0" in name:
-            raise ValueError(f"`{name}` can't name a variable")
         if not isinstance(text, str) or "\0" in text:
             raise ValueError(f"`{name}` is {_shown(text)}")
+        fault = variable_fault(name, text)
+        if fault:
+            raise ValueError(fault)
         found[name] = text
     return found
 
@@ -184,10 +199,11 @@ def _variables(value: Any) -> dict[str, str]:
 def _varied(value: Any) -> dict[str, tuple[str, ...]]:
     found = {}
     for name, values in _items(value):
-        if not name or "=" in name or "\0" in name:
-            raise ValueError(f"`{name}` can't name a variable")
         if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) and "\0" not in v for v in values):
             raise ValueError(f"`{name}` is {_shown(values)}")
+        fault = next(filter(None, (variable_fault(name, text) for text in (values or ("",)))), None)
+        if fault:
+            raise ValueError(fault)
         found[name] = tuple(values)
     return found
 

@@ -16,7 +16,7 @@ import msgspec
 from reprocheck.errors import UsageError
 from reprocheck.model import Struct
 
-__all__ = ["ScriptBlock", "script_block", "tool_table"]
+__all__ = ["ScriptBlock", "begins_block", "script_block", "tool_table"]
 
 # The specification gives this very expression as the reference.
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
@@ -39,13 +39,7 @@ def script_block(path: Path) -> ScriptBlock | None:
     Raises:
         UsageError: two `script` blocks, invalid TOML, a field of the wrong type, or a file that can't be read.
     """
-    try:
-        with tokenize.open(path) as file:  # the encoding the file itself declares, universal newlines
-            text = file.read()
-    except OSError as error:
-        raise UsageError(f"can't read `{path}` ({error.strerror}): name a readable file.") from None
-    except (SyntaxError, UnicodeDecodeError):
-        raise UsageError(f"`{path}` is not text in the encoding it declares: save it as UTF-8.") from None
+    text = _text(path)
     blocks = [match["content"] for match in _BLOCK.finditer(text) if match["type"] == "script"]
     if not blocks:
         return None
@@ -62,6 +56,21 @@ def script_block(path: Path) -> ScriptBlock | None:
     if requires is not None and not isinstance(requires, str):
         raise UsageError(f"`requires-python` in the block of `{path}` must be a string such as `>=3.11`.")
     return ScriptBlock(dependencies=tuple(dependencies), requires_python=requires, options=tool_table(document, path))
+
+
+def begins_block(path: Path) -> bool:
+    """Whether a line of the file begins a `script` block, closed or not. Raises `UsageError` as `script_block`."""
+    return re.search(r"(?m)^# /// script$", _text(path)) is not None
+
+
+def _text(path: Path) -> str:
+    try:
+        with tokenize.open(path) as file:  # the encoding the file itself declares, universal newlines
+            return file.read()
+    except OSError as error:
+        raise UsageError(f"can't read `{path}` ({error.strerror}): name a readable file.") from None
+    except (SyntaxError, UnicodeDecodeError):
+        raise UsageError(f"`{path}` is not text in the encoding it declares: save it as UTF-8.") from None
 
 
 def tool_table(document: dict[str, Any], path: Path) -> dict[str, Any]:

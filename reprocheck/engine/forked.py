@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from reprocheck.engine.process import Ending, Exit, Streams, kill_group
+from reprocheck.engine.process import Ending, Exit, Streams, kill_group, kill_left
 from reprocheck.engine.tree import Prefix
 from reprocheck.engine.trial import Job, environment_of, trial_spec, worker_command
 from reprocheck.errors import HarnessError
@@ -109,7 +109,8 @@ class Process:
         ending = self.streams.follow(
             self.pid, self._pidfd, deadline=begin + timeout - before, stop=stop, ready=self._fds.get("answer")
         )
-        self.spent = before + time.monotonic() - begin
+        # The grace for its stack is none of the time it was given.
+        self.spent = timeout if ending == "timed out" else before + time.monotonic() - begin
         return ending
 
     def end(self, ending: Ending = "ended") -> Exit:
@@ -120,6 +121,7 @@ class Process:
         else:
             assert self.parent is not None  # noqa: S101 - only the root has none
             status = os.waitstatus_to_exitcode(int(self.parent.asked(["reap", self.pid])[1]))
+        kill_left(self.folder)
         self.streams.drain()
         return self.streams.exit(status, self.spent, ending)
 

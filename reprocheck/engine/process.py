@@ -1,4 +1,7 @@
-"""One process: its own session, stdin closed, streams bounded, a time-out, and its whole group killed at the end."""
+"""One process: its own session, stdin closed, streams bounded, a time-out, and at the end its whole group killed.
+
+A child that left the group for a session of its own is known by the streams it inherited, and killed as well.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,14 @@ from typing import Literal, Protocol, Self
 from reprocheck.errors import HarnessError
 from reprocheck.model import Stream, Struct
 
-__all__ = ["Ending", "Exit", "Stop", "Streams", "kill_group", "pidfd", "run_process"]
+__all__ = ["Ending", "Exit", "Stop", "Streams", "kill_group", "kill_left", "pidfd", "run_process"]
 
 HEAD_BYTES = 16 * 1024
 TAIL_BYTES = 48 * 1024
 # After SIGABRT, for faulthandler to write where it hangs.
 ABORT_GRACE_S = 1.0
 # A killed group closes its pipes at once; a process that left the group may hold them.
+SETTLE_S = 0.05
 DRAIN_S = 0.5
 
 
@@ -81,7 +85,9 @@ def run_process(
     timeout: float,
     stop: Stop,
 ) -> Exit:
-    """Run `argv` to its end, its time-out, or until `stop` is set; nothing of its process group survives.
+    """Run `argv` to its end, its time-out, or until `stop` is set.
+
+    Nothing of its process group survives, and nothing outside it that still has one of its streams.
 
     Raises `HarnessError` when it can't be started.
     """
@@ -103,8 +109,11 @@ def run_process(
         end = streams.follow(process.pid, exited, deadline=begin + timeout, stop=stop)
         kill_group(process.pid)
         status = process.wait()
-        seconds = time.monotonic() - begin
-        streams.drain()
+        # The grace for its stack is none of the time it was given.
+        seconds = timeout if end == "timed out" else time.monotonic() - begin
+        if not streams.drain(SETTLE_S):
+            _kill_holders(process.stdout.fileno(), process.stderr.fileno())
+            streams.drain()
     process.stdout.close()
     process.stderr.close()
     return streams.exit(status, seconds, end)
@@ -164,15 +173,16 @@ class Streams:
             for fd in also:
                 self._selector.unregister(fd)
 
-    def drain(self) -> None:
-        """Read what is left: to the streams' end, or as long as a process that left the group may hold them."""
-        deadline = time.monotonic() + DRAIN_S
+    def drain(self, seconds: float = DRAIN_S) -> bool:
+        """Read what is left, for `seconds` at most; tells whether the streams' end was reached."""
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self._selector.get_map():
             keys = [key for key, _ in self._selector.select(0 if self._kept_open else deadline - time.monotonic())]
             if not keys and self._kept_open:
-                return
+                return False
             for key in keys:
                 self._pump(key)
+        return not self._selector.get_map()
 
     def exit(self, status: int, seconds: float, end: Ending) -> Exit:
         """How the process ended, with all it wrote."""
@@ -211,6 +221,45 @@ def kill_group(pid: int) -> None:
     """Kill the process group `pid`. Its leader, not waited for yet, keeps the number from being used again."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def kill_left(folder: Path) -> None:
+    """Kill what a trial said it leaves running (`worker/left.py`), wherever that went."""
+    try:
+        told = (folder / "left").read_text("ascii").splitlines()
+    except OSError:
+        return
+    for number, began in map(str.split, told):
+        with contextlib.suppress(OSError), pidfd(int(number)) as process:
+            # Held first, and then seen to be the one that was meant: the number may be another process's by now.
+            if Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19] == began:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+
+
+def _kill_holders(*pipes: int) -> None:
+    """Kill every process whose stdout or stderr is one of these pipes, of which the reading ends are ours.
+
+    Only these two are looked at: between fork and exec, a process that another thread starts has all our descriptors.
+    """
+    ours = {_target(Path("/proc/self"), fd) for fd in pipes}
+    deadline, found = time.monotonic() + DRAIN_S, True
+    # Again after each kill: one that was found late may have started another.
+    while found and time.monotonic() < deadline:
+        found = False
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError), pidfd(int(entry.name)) as process:
+                # Held first: the number can't go to another process meanwhile.
+                if ours & {_target(entry, 1), _target(entry, 2)}:
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                    found = True
+
+
+def _target(process: Path, fd: int) -> Path | None:
+    """What a process's descriptor stands for; None where it is closed, or not to be seen."""
+    try:
+        return (process / "fd" / str(fd)).readlink()
+    except OSError:
+        return None
 
 
 def _abort(pid: int, exited: int) -> None:

@@ -18,7 +18,7 @@ from reprocheck.engine.environment import trial_environment
 from reprocheck.engine.gate import Gate
 from reprocheck.engine.machine import this_machine
 from reprocheck.engine.phases import RawRecord, finish
-from reprocheck.engine.process import Exit, Stop, run_process
+from reprocheck.engine.process import Exit, Stop, kill_left, run_process
 from reprocheck.errors import HarnessError
 from reprocheck.model import Struct, Target, Trial
 
@@ -71,6 +71,7 @@ def run_trial(job: Job, trial: Trial, folder: Path, *, stop: Stop, gate: Gate | 
             timeout=job.timeout,
             stop=stop,
         )
+    kill_left(folder)
     if end.interrupted:
         raise HarnessError("interrupted")
     return record_of(trial, folder, end, environ)

@@ -39,6 +39,7 @@ def failure_text(study: Study) -> str:
         rows += [("state", _state(item)) for item in (study.state_differences or study.hazards)[:MAX_STATES]]
     if len(study.groups) > 1:
         rows.append(("repeats", _repeats(study)))
+    rows += [("note", note) for note in study.notes]
     if study.command:
         rows.append(("again", shlex.join(study.command)))
     if study.run_dir:

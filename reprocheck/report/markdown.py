@@ -197,7 +197,9 @@ def _size(study: Study) -> list[str]:
     found.sort(key=lambda pair: rank(pair[1]), reverse=True)
     head = ("output", "dtype, shape", "differing", "max ULP", "max abs", "max rel", "first at", "there")
     rows = [(code(output.name), *_cells(detail)) for output, detail in found[:MAX_OUTPUTS]]
-    lines = [f"**How large** ({len(found):,} of {len(study.outputs):,} outputs differ)", "", *_table(head, rows)]
+    total = len(study.outputs)
+    words = "output differs" if total == 1 else "outputs differ"
+    lines = [f"**How large** ({len(found):,} of {total:,} {words})", "", *_table(head, rows)]
     if len(found) > MAX_OUTPUTS:
         lines += [f"and {len(found) - MAX_OUTPUTS:,} more outputs", ""]
     if study.verdict != "within-tolerance":

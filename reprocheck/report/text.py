@@ -16,6 +16,7 @@ from rich.text import Text
 from reprocheck.headline import order_text
 from reprocheck.model import Arm, Change, Difference, Group, OutputDifference, PassesAt, StateDifference, Study
 from reprocheck.report.beginning import beginning
+from reprocheck.report.differing import print_differing
 from reprocheck.report.explanation import explanation
 from reprocheck.report.levels import factor_rows, level_head, level_rows, moved, told
 from reprocheck.report.plain import visible
@@ -223,16 +224,9 @@ def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Conso
     differing = [output for output in outputs if output.differs and output.detail is not None]
     differing.sort(key=lambda output: rank(output.detail), reverse=True)  # type: ignore[arg-type]
     _section(f"{title} ({len(differing)} of {len(outputs)} differ)" if title == MOST else title, console)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for column in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at"):
-        table.add_column(
-            column, overflow="fold", no_wrap=column == "output" and console.width >= WIDTH_WITHOUT_TERMINAL
-        )
     pair = differing[0].groups if differing else ("", "")
-    table.add_column(f"{pair[1]} | {pair[0]} there" if len(pair) == 2 else "values", overflow="fold")
-    for output in differing[:MAX_OUTPUTS]:
-        table.add_row(*_difference_cells(output.name, output.detail))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    values = f"{pair[1]} | {pair[0]} there" if len(pair) == 2 else "values"
+    print_differing([(output.name, output.detail) for output in differing[:MAX_OUTPUTS]], values, console)
     if len(differing) > MAX_OUTPUTS:
         names = ", ".join(output.name for output in differing[MAX_OUTPUTS : MAX_OUTPUTS + MAX_NAMES])
         more = len(differing) - MAX_OUTPUTS
@@ -241,45 +235,6 @@ def _outputs(outputs: tuple[OutputDifference, ...], verdict: str, console: Conso
         console.print(
             f"  smallest tolerance that would pass: {passing([o.passes_at for o in differing])}", soft_wrap=True
         )
-
-
-def _difference_cells(
-    name: str,
-    difference: Difference | None,
-    only: tuple[str, str] = ("not in the reference group", "only in the reference group"),
-) -> tuple[Text, ...]:
-    """One row; `only` says where an output is that one side lacks."""
-    if difference is None:
-        return (Text(name),)
-    if difference.kind == "missing":
-        return Text(name), Text(only[bool(difference.other_dtype)])
-    if difference.kind in ("dtype", "shape"):
-        left = f"{difference.dtype}{list(difference.shape)}"
-        right = f"{difference.other_dtype}{list(difference.other_shape)}"
-        return Text(name), Text(f"{left} against {right}")
-    share = f"{difference.differing:,} of {difference.size:,}"
-    special = []
-    if difference.nan_changed:
-        special.append(f"{difference.nan_changed:,} NaN")
-    if difference.inf_changed:
-        special.append(f"{difference.inf_changed:,} inf")
-    if difference.signed_zero:
-        special.append(f"{difference.signed_zero:,} sign of zero")
-    values = difference.first_values or ("", "")
-    return (
-        Text(name),
-        Text(f"{difference.dtype}{list(difference.shape)}"),
-        Text(share + (f" ({', '.join(special)})" if special else "")),
-        Text("–" if difference.max_ulp is None else f"{difference.max_ulp:,}"),
-        Text(_float(difference.max_abs)),
-        Text(_float(difference.max_rel)),
-        Text(str(list(difference.first_index or ()))),
-        Text(f"{values[0]} | {values[1]}"),
-    )
-
-
-def _float(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2g}"
 
 
 def passing(needed: Sequence[PassesAt | None]) -> str:
@@ -399,26 +354,22 @@ def print_differences(differences: dict[str, Difference], names: tuple[str, str]
     """The report of `reprocheck diff`: one line a differing output."""
     differing = {name: item for name, item in differences.items() if item.kind != "equal"}
     outside = {name: item for name, item in differing.items() if not item.within}
+    total = f"{len(differences)} output{'' if len(differences) == 1 else 's'}"
     if not differing:
-        count = len(differences)
-        console.print(f"identical: {count} output{'' if count == 1 else 's'} equal bit for bit", soft_wrap=True)
+        console.print(f"identical: {total} equal bit for bit", soft_wrap=True)
         return
     word = "differ" if outside else "within-tolerance"
     console.print(
-        f"{word}: {len(differing)} of {len(differences)} outputs differ between `{names[0]}` and `{names[1]}`"
-        + ("" if outside else ", all within the tolerance"),
+        f"{word}: {len(differing)} of {total} {'differs' if len(differences) == 1 else 'differ'} "
+        f"between `{names[0]}` and `{names[1]}`" + ("" if outside else ", all within the tolerance"),
         soft_wrap=True,
     )
     console.print()
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for title in ("output", "dtype, shape", "differing", "max ulp", "max abs", "max rel", "first at", "A | B there"):
-        table.add_column(title, overflow="fold")
     most = 4 * MAX_OUTPUTS
     only = (f"only in `{names[0]}`", f"only in `{names[1]}`")
-    for name, item in sorted(differing.items(), key=lambda pair: pair[1].max_rel or 0, reverse=True)[:most]:
-        table.add_row(*_difference_cells(name, item, only))
+    rows = sorted(differing.items(), key=lambda pair: pair[1].max_rel or 0, reverse=True)[:most]
     with console.capture() as capture:
-        console.print(Padding(table, (0, 0, 0, 2)))
+        print_differing(rows, "A | B there", console, only=only)
     console.file.write(_stripped(capture.get()))
     if len(differing) > most:
         console.print(f"  and {len(differing) - most} more (see --format json)")

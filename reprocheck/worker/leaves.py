@@ -29,6 +29,7 @@ PAIRS = {"complex32": "F16", "complex64": "F32", "complex128": "F64"}
 BYTES = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2")
 TEXT = ("str", "bytes", "int", "none")
 MAX_DEPTH = 64
+MAX_NAME = 40
 
 
 class Unsupported(TypeError):
@@ -105,7 +106,9 @@ def _fields(value):
 def flatten(name, value, depth=0):
     """Yield `(path, Leaf)` for every array in `value`; nested keys read `a.b[0]`. Raises `Unsupported`."""
     if depth > MAX_DEPTH:
-        raise Unsupported("output `%s` is nested more than %d levels deep" % (name, MAX_DEPTH))
+        # A container that contains itself has a name of that many parts.
+        short = name if len(name) <= MAX_NAME else name[:MAX_NAME] + "…"
+        raise Unsupported("output `%s` is nested more than %d levels deep, or contains itself" % (short, MAX_DEPTH))
     depth += 1
     if isinstance(value, dict) or _is_mapping(value):
         for key in list(value.keys()):

@@ -10,7 +10,7 @@ import time
 
 from . import jsonl
 
-_state = {"fault": None}
+_state = {"fault": None, "folder": None}
 
 
 class Fault(Exception):
@@ -28,7 +28,7 @@ class Fault(Exception):
 def run(job, start):
     """Carry out `job`; everything that happens is in `phases.jsonl` when this returns."""
     lines = jsonl.Lines(job["folder"] + "/phases.jsonl", time.perf_counter, start)
-    _catch_crashes(job["folder"])
+    _settle_in(job["folder"])
     version = sys.version_info
     lines.write(
         "start",
@@ -54,6 +54,7 @@ def run(job, start):
     if not lines.own:
         # A child forked by the workload came back through our frames: it is not the trial.
         posix._exit(0)
+    _sibling("left").tell(_state["folder"])
     lines.write("end", status=status)
     if status:
         sys.exit(status)
@@ -66,8 +67,9 @@ def _sibling(name):
     return sys.modules[name]
 
 
-def _catch_crashes(folder):
-    """Have faulthandler write the stack of a crash next to the phases (a C module, no shared object)."""
+def _settle_in(folder):
+    """Work in `folder` from now on; faulthandler writes the stack of a crash there (a C module, no shared object)."""
+    _state["folder"] = folder
     try:
         import faulthandler
     except ImportError:
@@ -123,7 +125,7 @@ def _trial(job, lines):
         except Fault as error:
             fault = error
         done = job["upto"]
-        job = _sibling("forks").serve(job, lines, capture, _catch_crashes)
+        job = _sibling("forks").serve(job, lines, capture, _settle_in)
         subjects = job["subjects"]
         if fault is not None:
             raise fault

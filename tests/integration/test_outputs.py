@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from reprocheck.compare.inputs import open_outputs
+from reprocheck.errors import UsageError
 from reprocheck.model import Output, Study
 from reprocheck.store.run import Run
 from tests.conftest import Lab
@@ -179,8 +180,6 @@ def test_torch(lab: Lab) -> None:
 
 def test_meta_tensor_is_an_error_that_names_it(lab: Lab) -> None:
     pytest.importorskip("torch")
-    from reprocheck.errors import UsageError
-
     lab.write(a="", b="", work="import torch\ndef run():\n    return {'ghost': torch.empty(2, device='meta')}")
 
     with pytest.raises(UsageError, match="output `ghost` is a tensor on the meta device"):
@@ -270,3 +269,12 @@ def test_large_arrays_that_must_be_copied_are_saved_in_parts(lab: Lab) -> None:
         assert found[name].nbytes == array.nbytes
         assert stored(study, name) == np.ascontiguousarray(array).tobytes(), name
     assert stored(study, "extra") == np.float64(0.0).tobytes(), "no second copy of what is saved: that were 144 MiB"
+
+
+def test_a_container_that_contains_itself_is_named_shortly(lab: Lab) -> None:
+    with pytest.raises(UsageError) as caught:
+        outputs(lab, "def run():\n    x = []\n    x.append(x)\n    return {'loop': x}\n")
+
+    assert "output `loop[0][0][0]" in str(caught.value)
+    assert "…` is nested more than 64 levels deep, or contains itself" in str(caught.value)
+    assert len(str(caught.value)) < 250

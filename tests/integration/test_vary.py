@@ -152,7 +152,7 @@ def test_noise_of_one_level_stays_its_own(lab: Lab) -> None:
     assert [level.noise.stable for level in found.levels] == [False, True]
     assert (study.verdict, found.told) == ("noisy", 0)
     assert found.sentence == (
-        "`KIND=calm` changes 1 of 1 outputs in every order; "
+        "`KIND=calm` changes 1 of 1 output in every order; "
         "the order doesn't matter under `KIND=calm`; under `KIND=noisy` that can't be said"
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reprocheck.model import Study
+from reprocheck.report.failure import failure_text
 from tests.conftest import Lab
 
 WORK = """
@@ -73,6 +74,16 @@ def test_within_tolerance(lab: Lab) -> None:
 
     assert (study.verdict, study.exit_code) == ("within-tolerance", 0)
     assert [arm.trials for arm in study.orders] == [3, 3], "no more runs than planned: the tolerance settles it"
+
+
+def test_a_tolerance_that_matches_no_output_is_told(lab: Lab) -> None:
+    first_wins(lab)
+
+    study = lab.check(tolerance={"loss*": 1e-6, "x*": 1e-6}, orders="pairs")
+
+    told = [note for note in study.notes if "tolerance" in note]
+    assert told == ["the tolerance for `loss*` matches no output; the 3 outputs: `x[0]`, `x[1]`, `y`"]
+    assert told[0] in failure_text(study)
 
 
 def test_tolerance_that_is_too_small_does_not_pass(lab: Lab) -> None:
@@ -142,7 +153,8 @@ def test_time_out_is_a_group(lab: Lab) -> None:
 
     assert study.verdict == "fails-in-some-orders"
     failure = next(group.failure for group in study.groups if group.failure is not None)
-    assert failure.kind == "timeout"
+    assert (failure.kind, failure.after_s) == ("timeout", 1.0)
+    assert failure.message.startswith("no end after 1.0 s, while importing b")
     assert "b.py" in (failure.traceback or ""), "faulthandler says where it hangs"
 
 
@@ -277,3 +289,16 @@ def test_run_folder_holds_everything(lab: Lab) -> None:
     assert folder.is_relative_to(lab.folder / ".reprocheck" / "runs")
     assert len(list((folder / "records").iterdir())) == 10
     assert len(list((folder / "objects").glob("*/*"))) == 4, "1, 1+ulp, 2 and 2+2ulp, each stored once"
+
+
+def test_a_script_block_that_does_not_end_is_told(lab: Lab) -> None:
+    block = "# /// script\n# [tool.reprocheck]\n# repeat = 7\n"
+    lab.write(a="", b="", work=f"{block}def run():\n    return 1.0\n")
+
+    study = lab.check(repeat=1, observer=False)
+
+    (note,) = [note for note in study.notes if "script" in note]
+    assert note.startswith("the `# /// script` block of `work.py` is ignored: it must end with a line `# ///`")
+
+    lab.write(work=f"{block}# ///\ndef run():\n    return 1.0\n")
+    assert not [note for note in lab.check(repeat=1, observer=False).notes if "script" in note]

@@ -220,7 +220,7 @@ def test_what_cannot_be_run_is_one_sentence_and_its_exit_status(inner: Inner) ->
         ),
         ((*base, "-k", "nothing"), 5, "reprocheck: pytest did not run any test with these arguments (exit status 5)*"),
         (("--quiet",), 2, "reprocheck: `pytest` is a whole suite; name the subjects with --imports a,b"),
-        (("--imports", "a,b", "--quiet", "--python", "/bin/true"), 3, "reprocheck: the worker did not start*"),
+        (("--imports", "a,b", "--quiet", "--python", "/bin/true"), 2, "reprocheck: `/bin/true` is no Python*"),
         (("--imports", "a,b", "--quiet", "--python", str(bare)), 2, "reprocheck: pytest isn't installed for `*`; *"),
     ):
         result = command(inner, *args)

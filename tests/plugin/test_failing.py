@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from tests.plugin.conftest import Inner
 
 pytest_plugins = ["pytester"]
@@ -76,12 +78,16 @@ def test_the_failure_says_why_and_what_to_do_unless_the_divergence_is_known(inne
 
 
 def test_a_fault_of_the_harness_is_never_hidden(inner: Inner) -> None:
+    # A Python, by what it says of itself, that starts no worker.
+    broken = inner.path / "python"
+    broken.write_text(f'#!/bin/sh\n[ "$1" = -I ] && exec {sys.executable} "$@"\nexit 9\n')
+    broken.chmod(0o755)
     inner.write(
         test_it="""
             import pytest
             from reprocheck import DivergenceError
 
-            PYTHON = {"imports": ["a", "b"], "python": "/bin/false"}
+            PYTHON = {"imports": ["a", "b"], "python": "./python"}
 
             @pytest.mark.xfail(raises=DivergenceError)
             @pytest.mark.reprocheck(**PYTHON)

@@ -205,6 +205,29 @@ def test_a_crash_in_one_order_is_told_with_the_test_it_happened_in(inner: Inner)
     )
 
 
+def test_a_temporary_folder_as_a_value_is_told_as_the_reason_of_the_noise(inner: Inner) -> None:
+    inner.write(
+        a="",
+        b="",
+        test_it="""
+            import tempfile
+            import pytest
+
+            @pytest.mark.reprocheck(imports=["a", "b"], explain=False)
+            def test_folder(tmp_path, record):
+                record("p", str(tmp_path))
+                record("q", tempfile.mkdtemp(dir=tmp_path))
+                record("r", (tmp_path / "x").relative_to(tmp_path).name)
+        """,
+    )
+
+    result = inner.run()
+
+    result.stdout.fnmatch_lines(
+        ["*noisy: 2 of 4 outputs*", "*note * the values of `p`, `q` differ only in the path of a temporary folder*"]
+    )
+
+
 def test_tolerance_of_the_marker(inner: Inner) -> None:
     inner.write(
         test_it="""

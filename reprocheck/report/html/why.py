@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reprocheck.headline import order_text
-from reprocheck.model import Cause, Change, StateDifference
+from reprocheck.model import Cause, Change, Event, StateDifference
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.html.orders import Letters
 from reprocheck.report.html.text import Limits
@@ -100,9 +100,13 @@ def _cell(item: StateDifference, column: str) -> dict[str, Any] | None:
     return {
         "lines": _lines(change.value, others),
         "since": _since(change),
-        "where": f"{value_text(event.file)}:{event.line}" if event is not None and event.file else "",
+        "where": _where(event) if event is not None and event.file else "",
         "module": event.module if event is not None else None,
     }
+
+
+def _where(event: Event) -> str:
+    return f"{value_text(event.file)}:{event.line}" if event.line else value_text(event.file)
 
 
 def _since(change: Change) -> str:

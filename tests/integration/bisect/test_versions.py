@@ -56,6 +56,21 @@ def test_results_that_began_to_depend_on_the_order(house: House) -> None:
     assert report.headline.startswith("tool 1.41 is the first version in which results depend on the import order")
 
 
+@pytest.mark.parametrize("good", ["1.0", None])
+def test_a_condition_that_ends_where_its_beginning_was_asked_for_is_no_answer(house: House, good: str | None) -> None:
+    house.write(work="import sys, tool\ndef run():\n    sys.exit(int(tool.value))\n")
+    house.releases(8, lambda n: f"value = {3 if n < 5 else 0}.0")
+
+    with pytest.raises(UsageError) as caught:
+        house.bisect(good=good, until="exit:3", runs=1)
+
+    said = str(caught.value)
+    assert "so it ends there instead of beginning; to find where, add --find-fix with --bad " in said
+    assert said.endswith(("--good 1.7", "--good 1.6")), "from the newest backwards the first other one ends the search"
+    with pytest.raises(UsageError, match=r"begins to hold between 1\.0, where .* and 1\.7: nothing was fixed"):
+        house.bisect(bad="1.0", good="1.7", until="exit:0", runs=1, find_fix=True)
+
+
 def test_a_drift_that_came_with_another_order_of_imports(house: House) -> None:
     two_libraries(house)
     house.releases(16, lambda n: "import slow, fast" if n >= 9 else "import fast, slow")
@@ -83,6 +98,7 @@ def test_a_drift_of_which_the_order_is_not_the_reason(house: House) -> None:
     report = house.bisect(good="1.0", until="drift", options={"imports": ["tool", "fast", "slow"]})
 
     assert boundary(report) == ("1.2", "1.3")
+    assert "1 of 1 output differs from the good end's (result)" in {row.seen for row in report.versions}
     assert report.factorial is not None
     assert report.factorial.verdict == "not-order"
     assert report.blame is not None

@@ -272,6 +272,9 @@ def test_diff_of_files(lab: Lab) -> None:
     assert (difference["differing"], difference["max_ulp"], difference["first_index"]) == (1, 1, [1, 2])
     assert reprocheck(lab, "diff", "a.npz", "b.npz", "--ulp", "1").returncode == 0
     assert reprocheck(lab, "diff", "a.npz", "b.npz", "--ulp", "x:1").returncode == 1
+    unused = reprocheck(lab, "diff", "a.npz", "b.npz", "--ulp", "z*:1")
+    assert unused.returncode == 1
+    assert "note: the tolerance for `z*` matches no output; the 2 outputs: `x`, `y`" in unused.stdout
     assert reprocheck(lab, "diff", "a.npz", "nothing.npz").returncode == 2
 
 

@@ -118,7 +118,8 @@ def test_the_command_gives_json_after_its_schema(tmp_path: Path) -> None:
 
 def test_the_command_s_other_exits(tmp_path: Path) -> None:
     broken = tmp_path / "python"
-    broken.write_text("#!/bin/sh\nexit 9\n")
+    # A Python, by what it says of itself, that starts no worker.
+    broken.write_text(f'#!/bin/sh\n[ "$1" = -I ] && exec {sys.executable} "$@"\nexit 9\n')
     broken.chmod(0o755)
     done = command(tmp_path, "--python", str(broken), "--imports", "json")
     assert done.returncode == 3

@@ -110,6 +110,13 @@ def workers(folder: Path) -> list[int]:
     return found
 
 
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def gone(folder: Path) -> bool:
     """Whether no process of this folder is left, after a moment's grace."""
     end = time.monotonic() + 10
@@ -266,6 +273,42 @@ def test_a_time_out_counts_the_path_and_not_the_waiting(trials: Trials) -> None:
     assert all(record.timeline["end"] < 2.0 for record in found.values())
 
 
+@pytest.mark.parametrize("forked", [True, False])
+def test_what_a_trial_leaves_running_ends_with_it(trials: Trials, forked: bool) -> None:
+    """A daemon in a session of its own, with streams of its own, too, and what it started itself."""
+    work = """
+        import subprocess, sys, time
+        from pathlib import Path
+        DAEMON = (
+            "import os, subprocess; p = subprocess.Popen(['sleep', '334']); "
+            "print(os.getpid(), p.pid, flush=True); p.wait()"
+        )
+        def run():
+            null = subprocess.DEVNULL
+            with open("pids.%d" % time.time_ns(), "w") as file:
+                subprocess.Popen(
+                    [sys.executable, "-c", DAEMON], stdin=null, stdout=file, stderr=null, start_new_session=True
+                )
+            while not Path(file.name).read_text().endswith("\\n"):
+                time.sleep(0.01)
+            return 1
+    """
+    trials.write(work, a=A, b=B)
+
+    found = (trials.run if forked else trials.fresh)(permutations("ab"))
+
+    assert all(record.ok for record in found.values())
+    pids = [int(pid) for file in trials.folder.glob("pids.*") for pid in file.read_text().split()]
+    assert len(pids) == 4
+    deadline = time.monotonic() + 5
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    left = [pid for pid in pids if alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
+
+
 def test_a_hang_ends_by_the_time_out_and_says_where(trials: Trials) -> None:
     trials.write(a=A, b=B, hang="import time\ntime.sleep(600)\n")
 
@@ -273,7 +316,7 @@ def test_a_hang_ends_by_the_time_out_and_says_where(trials: Trials) -> None:
 
     for order, record in found.items():
         assert record.failure is not None
-        assert record.failure.kind == "timeout"
+        assert (record.failure.kind, record.failure.after_s) == ("timeout", 1.5)
         assert record.failure.phase == f"importing hang ({order.index('hang') + 1} of 3)"
         assert "hang.py" in (record.failure.traceback or "")
     assert gone(trials.folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -30,6 +31,13 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until_gone(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(pid)
 
 
 def test_status_and_streams() -> None:
@@ -73,12 +81,28 @@ def test_children_that_outlive_the_process_are_killed() -> None:
         "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']).pid)"
     )
 
-    pid = int(end.stdout.text)
-    deadline = time.monotonic() + 5
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not alive(pid)
+    assert wait_until_gone(int(end.stdout.text))
     assert end.seconds < 20
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_children_that_left_for_a_session_of_their_own_are_killed(stream: str) -> None:
+    """They are known by a stream they still have; what another process holds is left alone."""
+    code = (
+        "import subprocess, sys\n"
+        "streams = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL}\n"
+        f"del streams[{stream!r}]\n"
+        "print(subprocess.Popen(['sleep', '334'], start_new_session=True, **streams).pid)"
+    )
+    with subprocess.Popen(["sleep", "335"], start_new_session=True) as other:
+        end = python(code)
+        pid = int(end.stdout.text)
+        gone = wait_until_gone(pid)
+        spared = other.poll() is None
+        other.kill()
+
+    assert gone
+    assert spared
 
 
 def test_stop_ends_a_running_process() -> None:

@@ -55,6 +55,7 @@ def test_a_setting_moves_bits_in_every_order_and_the_order_does_not() -> None:
     assert effect.differs
     assert effect.changing == ("2",)
     assert sentences(effect, outputs=(3, 5)) == "`SCALE=2` changes 3 of 5 outputs in every order"
+    assert sentences(effect, outputs=(1, 1)) == "`SCALE=2` changes 1 of 1 output in every order"
     assert order_sentence([SCALE], levels, [False] * 3) == "the order doesn't matter under any level"
     assert order_p(found) is None, "differences between levels are none between orders"
 

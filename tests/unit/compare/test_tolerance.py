@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from reprocheck.compare.tolerance import matches, parse_rules, round_up, tolerance_for
+from reprocheck.compare.tolerance import matches, parse_rules, round_up, tolerance_for, unmatched
 from reprocheck.errors import UsageError
 from reprocheck.model import Tolerance
 
@@ -93,3 +93,12 @@ def test_rounded_tolerances_read_well() -> None:
     ]
     assert round_up(math.inf) == "inf"
     assert float(round_up(1.7976931348623157e308)) == 1.7976931348623157e308
+
+
+def test_a_pattern_that_matches_nothing_is_told_with_what_there_is() -> None:
+    assert unmatched(["*", "a"], ["a"]) == ()
+    assert unmatched(["b"], ["a"]) == ("the tolerance for `b` matches no output; the only output: `a`",)
+    assert unmatched(["b"], "acdef") == (
+        "the tolerance for `b` matches no output; the 5 outputs: `a`, `c`, `d`, `e`, …",
+    )
+    assert unmatched(["b"], []) == (), "where nothing was recorded, there is another sentence"

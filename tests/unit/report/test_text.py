@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any, Literal
 
+import pytest
+
 from reprocheck.model import Arm, Change, Difference, Failure, Group, StateDifference
 from reprocheck.report.failure import failure_text
 from reprocheck.report.text import console_for, print_differences, print_study
@@ -80,6 +82,49 @@ def test_diff_speaks_of_the_two_things_it_was_given() -> None:
     assert "reference" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
     assert diff({"x": one("equal", "float64", "float64")}) == "identical: 1 output equal bit for bit\n"
+
+
+LARGE = Difference(
+    kind="values",
+    dtype="float32",
+    shape=(132355,),
+    other_dtype="float32",
+    other_shape=(132355,),
+    size=132355,
+    differing=132073,
+    max_ulp=2089880122,
+    max_abs=0.39,
+    max_rel=3.6,
+    first_index=(0,),
+    first_values=("0.030436829", "0.030436419"),
+)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_folds_no_name_and_no_number(width: int) -> None:
+    stream = io.StringIO()
+    console = console_for(stream)
+    console.width = width
+    print_differences({"torch.svd.float32_257": LARGE, "y": one("missing", "", "float64")}, ("one", "two"), console)
+
+    text = stream.getvalue()
+    lines = text.split("\n")
+    assert "  torch.svd.float32_257" in lines
+    assert "max ulp 2,089,880,122" in text
+    assert "differing 132,073 of 132,355" in text
+    assert "A | B there 0.030436829 | 0.030436419" in text
+    assert "    only in `two`" in lines
+    assert all(len(line) <= width for line in lines[2:8])
+
+
+def test_a_wide_terminal_has_a_table() -> None:
+    row = [line for line in diff({"torch.svd.float32_257": LARGE}).split("\n") if "torch.svd" in line]
+
+    assert row[0].split()[:2] == ["torch.svd.float32_257", "float32[132355]"]
+
+
+def test_diff_of_one_output_is_of_one_output() -> None:
+    assert diff({"y": LARGE}).startswith("differ: 1 of 1 output differs between")
 
 
 def test_diff_says_what_it_leaves_out() -> None:

@@ -23,6 +23,7 @@ from reprocheck.model import (
     Failure,
     Group,
     NotCompared,
+    Origin,
     Remedy,
     StateDifference,
     Study,
@@ -102,6 +103,26 @@ def test_a_study_alone_says_what_it_lacks(full: Study, checked: Checked) -> None
     assert "the run folder is not at hand, so what only records hold is left out" in page.words
     assert not {"loading", "libraries", "allocator"} & set(page.ids)
     assert {"orders", "size", "why"} <= set(page.ids)
+
+
+def test_a_cause_without_a_line_names_its_file_and_has_its_words_as_code(full: Study, checked: Checked) -> None:
+    cause = Cause(
+        key="import.b",
+        kind="unknown",
+        status="unknown",
+        text="it is `b`",
+        good="`b` after `a`",
+        bad="`b` before `a`",
+        event=Origin(by="b", file="/x/b.py"),
+    )
+    remedy = Remedy(text="import `a` first", agrees=True, kind="order", orders=2, tried_trials=6)
+    page = study_html(Evidence(msgspec.structs.replace(full, causes=(cause,), remedy=remedy)))
+    words = " ".join(checked(page).words.split())
+
+    assert "at /x/b.py ." in words or "at /x/b.py." in words
+    assert "`b`" not in words
+    assert "<code>b</code> after <code>a</code>" in page
+    assert "import a first. Tried: all 2 orders agree (6 runs)." in words.replace(" .", ".")
 
 
 def test_the_smallest_study(checked: Checked) -> None:
