@@ -35,6 +35,7 @@ from reprocheck.plan.varied import levels_of, varied_settings
 from reprocheck.sharing import run_sharing
 from reprocheck.store.objects import digest_file
 from reprocheck.store.run import Run, RunWriter, Spec, new_run_folder, runs_in
+from reprocheck.words import counted
 
 if TYPE_CHECKING:
     from reprocheck.explain.context import Context
@@ -430,7 +431,7 @@ def _block_notes(path: Path | None) -> tuple[str, ...]:
 
 def _plan_text(plan: OrderPlan) -> str:
     count = len(plan.orders)
-    text = f"{plan.design}: {count} order{'' if count == 1 else 's'} of {len(plan.subjects)} subjects"
+    text = f"{plan.design}: {counted(count, 'order')} of {len(plan.subjects)} subjects"
     if plan.cut_from is not None:
         text += f", the first of {plan.cut_from}"
     if plan.design != "all" or plan.cut_from is not None:

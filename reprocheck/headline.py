@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reprocheck.model import Arm, Coverage, DifferingTest, Factors, Study, Suite
+from reprocheck.words import counted, differ
 
 __all__ = ["coverage_text", "headline", "order_text", "outcomes_text"]
 
@@ -38,8 +39,8 @@ def _level(study: Study, factors: Factors) -> str:
     if verdicts != {"identical"}:
         return f"under {factors.levels[factors.told].text} {_telling(study)}"
     runs = sum(level.noise.trials for level in factors.levels)
-    outputs = _count(len(study.outputs), "output")
-    orders = _count(sum(not arm.presence and arm.same_as is None for arm in study.orders), "order")
+    outputs = counted(len(study.outputs), "output")
+    orders = counted(sum(not arm.presence and arm.same_as is None for arm in study.orders), "order")
     return f"{outputs} equal bit for bit in {orders} under each of {len(factors.levels)} levels ({runs} runs)"
 
 
@@ -61,7 +62,7 @@ def _telling(study: Study) -> str:
 
 def _identical(study: Study, arms: list[Arm]) -> str:
     noise = study.noise
-    text = f"{_count(len(study.outputs), 'output')} equal bit for bit in {_count(len(arms), 'order')}"
+    text = f"{counted(len(study.outputs), 'output')} equal bit for bit in {counted(len(arms), 'order')}"
     if noise.bound is None:
         return text
     bound = f"{100 * noise.bound:.0f} %"
@@ -69,12 +70,12 @@ def _identical(study: Study, arms: list[Arm]) -> str:
 
 
 def _within_tolerance(study: Study, arms: list[Arm]) -> str:
-    return f"{_differing(study)} in bits, all within the tolerance, over {_count(len(arms), 'order')}"
+    return f"{_differing(study)} in bits, all within the tolerance, over {counted(len(arms), 'order')}"
 
 
 def _fails_everywhere(study: Study, arms: list[Arm]) -> str:
     where = "every order" if len(arms) > 1 else "the only order"
-    return f"{study.groups[0].outcome}, in {where} ({_count(study.noise.trials, 'run')})"
+    return f"{study.groups[0].outcome}, in {where} ({counted(study.noise.trials, 'run')})"
 
 
 def _fails_in_some_orders(study: Study, arms: list[Arm]) -> str:
@@ -99,9 +100,9 @@ def _order_dependent(study: Study, arms: list[Arm]) -> str:
 
 def _suite(study: Study, suite: Suite, arms: list[Arm]) -> str:
     """Test by test, the worst one named."""
-    tests = _count(suite.tests, "test")
+    tests = counted(suite.tests, "test")
     if not suite.differing:
-        return f"{tests} with equal outcomes and recorded values in {_count(len(arms), 'order')} ({_runs(arms)})"
+        return f"{tests} with equal outcomes and recorded values in {counted(len(arms), 'order')} ({_runs(arms)})"
     worst = suite.differing[0]
     text = f"{len(suite.differing)} of {tests} differ, as `{worst.test}`: {outcomes_text(worst)}"
     if study.verdict in ("noisy", "inconclusive", "within-tolerance"):
@@ -130,15 +131,11 @@ def _differing(study: Study) -> str:
     if not differing:
         return "outcomes differ"
     total = len(study.outputs)
-    return f"{differing} of {_count(total, 'output')} {'differs' if total == 1 else 'differ'}"
+    return differ(differing, total, "output")
 
 
 def _evidence(study: Study, arms: list[Arm]) -> str:
     return f"{_runs(arms)}, {_p(study)}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _runs(arms: list[Arm]) -> str:

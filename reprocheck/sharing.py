@@ -20,6 +20,7 @@ from reprocheck.line import Request, run
 from reprocheck.model import Arm, Group, Record, Study, Tolerance, Trial
 from reprocheck.plan.rounds import distinct_orders, first_pass
 from reprocheck.plan.sharing import forked_pass, to_confirm
+from reprocheck.words import counted
 
 __all__ = ["run_sharing"]
 
@@ -48,7 +49,7 @@ def run_sharing(request: Request, runner: Runner, tolerance_for: Callable[[str],
     keys = {order: outcome_key(seen[order], request.outputs) for order in request.orders if stands[order] == order}
     chosen = to_confirm(keys)
     runner.progress.note(
-        f"forked trials fall into {_count(len(set(keys.values())), 'group')}: confirming by fresh ones"
+        f"forked trials fall into {counted(len(set(keys.values())), 'group')}: confirming by fresh ones"
     )
     runner.run(first_pass(chosen))
     study = None
@@ -152,7 +153,3 @@ def _reasons(refused: Mapping[str, int]) -> str:
     found = sorted(refused, key=lambda reason: -refused[reason])
     more = f"; and {len(found) - MOST_REASONS} more reasons" if len(found) > MOST_REASONS else ""
     return "; ".join(found[:MOST_REASONS]) + more
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -17,6 +17,7 @@ from reprocheck.bisect.hunt import duration
 from reprocheck.bisect.records import Blame, Cell, Factorial, Report, VersionRow
 from reprocheck.errors import StoreError
 from reprocheck.report.text import change_text, console_for
+from reprocheck.words import counted
 
 __all__ = ["FORMATS", "print_report", "read_report", "render", "report_json", "schema"]
 
@@ -130,7 +131,7 @@ def _version_cells(row: VersionRow) -> tuple[Text, ...]:
         word, style = f"{row.bad_runs} of {row.runs} bad", "yellow"
     else:
         word, style = ("bad", "red") if row.bad else ("good", "green")
-    runs = f"{row.runs} run{'' if row.runs == 1 else 's'}"
+    runs = f"{counted(row.runs, 'run')}"
     if row.same_as:
         return Text(row.name), Text(word, style=style), Text(""), Text(f"same contents as {row.same_as}", style="dim")
     seen = f"{row.title}: {row.seen}" if row.title else row.seen
@@ -186,7 +187,7 @@ def _blame(report: Report, blame: Blame, console: Console) -> None:
         names = ", ".join(f"{one.path} ({one.kind})" for one in rest[:MOST_NAMES])
         more = blame.file_count - len([one for one in blame.files if one.blamed])
         console.print(
-            f"  {more} other file{'' if more == 1 else 's'}: {names}{', …' if more > MOST_NAMES else ''}",
+            f"  {counted(more, 'other file')}: {names}{', …' if more > MOST_NAMES else ''}",
             soft_wrap=True,
         )
     for package in blame.also_changed[:MOST_NAMES]:

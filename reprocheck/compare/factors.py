@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from reprocheck.compare.noise import Permutation, permutation_p, stratified_p
 from reprocheck.compare.verdict import ALPHA
 from reprocheck.model import Setting, Struct, Varied, Verdict
+from reprocheck.words import counted
 
 __all__ = [
     "Cell",
@@ -236,7 +237,7 @@ def sentences(effect: Effect, *, outputs: tuple[int, int], failing: bool = False
     if failing:
         what = f"{'make' if several else 'makes'} it fail"
     else:
-        count = f"{changed} of {total} output{'' if total == 1 else 's'}" if changed else "the outcome"
+        count = f"{changed} of {counted(total, 'output')}" if changed else "the outcome"
         what = f"{'change' if several else 'changes'} {count}"
     return f"{values} {what} {_where(effect)}"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from reprocheck.model import Struct
+from reprocheck.words import counted
 
 __all__ = ["AVX512", "COMPILER", "CORES", "GPU", "Ability", "NotChecked", "abilities", "ability", "not_shown"]
 
@@ -100,7 +101,7 @@ def _gpu(root: Path) -> Ability:
     devices = sorted((root / "dev").glob("nvidia[0-9]*"))
     if not devices:
         return Ability(what=GPU, status="no", why="no CUDA device")
-    return Ability(what=GPU, status="yes", why=f"{len(devices)} CUDA device{'' if len(devices) == 1 else 's'}")
+    return Ability(what=GPU, status="yes", why=f"{counted(len(devices), 'CUDA device')}")
 
 
 def _avx512(root: Path) -> Ability:

@@ -17,6 +17,7 @@ from reprocheck.explain.interventions.generators import Generator
 from reprocheck.explain.search import BudgetSpentError, Culprits, find_culprits
 from reprocheck.explain.views import ABSENT, WORKLOAD, Views
 from reprocheck.model import Cause, Consequence, Origin, Record, StateDifference, Trial
+from reprocheck.words import counted
 
 __all__ = ["Findings", "Question", "find_causes"]
 
@@ -282,7 +283,7 @@ class _Search:
                 records = self.evidence.get((base, frozenset(chosen)), [])  # type: ignore[arg-type]
                 trials += len(records)
                 order = ",".join(question.pair.trial(base).order)  # type: ignore[arg-type]
-                runs = f"{len(records)} run{'' if len(records) == 1 else 's'}"
+                runs = f"{counted(len(records), 'run')}"
                 label = labels.name(labels.label(records)) if records else "nothing"
                 shown.append(f"with {self._says(chosen, base)}, `{order}` gives {label} ({runs})")  # type: ignore[arg-type]
         self.findings.culprits += members

@@ -73,7 +73,8 @@ def make_reproducer(
         status, last = _run(folder / NAME, job)
         if status == SHOWS:
             names = " and ".join(f"`{','.join(order) or '(no subject)'}`" for order in orders)
-            text = f"{NAME} in the run folder {work.does} in two plain interpreters, {names}: {last} differ"
+            verb = "differs" if last.endswith(" output") else "differ"
+            text = f"{NAME} in the run folder {work.does} in two plain interpreters, {names}: {last} {verb}"
             if call is not None and not work.operator:
                 text += f". `{call.operator}` alone, given its recorded inputs, does not show it, so all of it is run"
             return Reproducer(path=NAME, reproduces=True, text=text)

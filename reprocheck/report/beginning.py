@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from reprocheck.headline import order_text
 from reprocheck.model import Difference, Study
+from reprocheck.words import counted, differ
 
 __all__ = ["beginning"]
 
@@ -64,9 +65,10 @@ def _seen(study: Study) -> str:
 def _after(inherited: int, repeated: int) -> str:
     parts = []
     if inherited:
-        parts.append(f"{inherited:,} later operator{'' if inherited == 1 else 's'} inherited it")
+        parts.append(f"{counted(inherited, 'later operator')} inherited it")
     if repeated:
-        parts.append(f"{repeated:,} later one{'' if repeated == 1 else 's'} part by themselves, with equal inputs")
+        verb = "parts by itself" if repeated == 1 else "part by themselves"
+        parts.append(f"{counted(repeated, 'later one')} {verb}, with equal inputs")
     return "; ".join(parts)
 
 
@@ -78,7 +80,7 @@ def _difference(what: str, found: Difference, first: str, second: str) -> str:
         return f"{what} is {left} in `{first}` and {right} in `{second}`"
     if found.kind == "missing":
         return f"{what} is there in one order only"
-    text = f"{what}, {found.dtype}{list(found.shape)}: {found.differing:,} of {found.size:,} elements differ"
+    text = f"{what}, {found.dtype}{list(found.shape)}: {differ(found.differing, found.size, 'element')}"
     if found.max_ulp is not None:
         text += f", by {found.max_ulp:,} ULP at most"
     if found.max_abs is not None:

@@ -9,6 +9,7 @@ from reprocheck.headline import order_text, outcomes_text
 from reprocheck.model import Difference, Group, OutputDifference, StateDifference, Study
 from reprocheck.report.explanation import explanation
 from reprocheck.report.text import change_lines, passing
+from reprocheck.words import counted
 
 __all__ = ["failure_text"]
 
@@ -53,7 +54,7 @@ def _group(group: Group, study: Study) -> str:
     orders = [f"`{order_text(order)}`" for order in group.orders[:MAX_ORDERS]]
     if len(group.orders) > MAX_ORDERS:
         orders.append(f"and {len(group.orders) - MAX_ORDERS} more orders")
-    runs = f"{group.trials} run{'' if group.trials == 1 else 's'}"
+    runs = f"{counted(group.trials, 'run')}"
     if group.failure is not None:
         return f"{', '.join(orders)}  ({runs})  {group.outcome}"
     reference = next(item.id for item in study.groups if item.failure is None)

@@ -21,6 +21,7 @@ from reprocheck.report.explanation import explanation
 from reprocheck.report.levels import factor_rows, level_head, level_rows, moved, told
 from reprocheck.report.plain import visible
 from reprocheck.report.planned import planned_rows
+from reprocheck.words import counted, differ
 
 __all__ = ["console_for", "print_differences", "print_study"]
 
@@ -203,7 +204,7 @@ def _arm_cells(arm: Arm, study: Study) -> tuple[Text, ...]:
         details.append(f"unstable: {some(counts)}")
     details += [f"`{name}` is imported by `{by}`" for name, by in arm.pulled_in.items()]
     details += [f"`{name}` is loaded before Python runs any of your code" for name in arm.preloaded]
-    runs = f"{arm.trials} run{'' if arm.trials == 1 else 's'}{', forked' if arm.forked else ''}"
+    runs = f"{counted(arm.trials, 'run')}{', forked' if arm.forked else ''}"
     return Text(letter, style="bold"), name, Text(runs, style="dim"), Text("; ".join(details))
 
 
@@ -354,13 +355,12 @@ def print_differences(differences: dict[str, Difference], names: tuple[str, str]
     """The report of `reprocheck diff`: one line a differing output."""
     differing = {name: item for name, item in differences.items() if item.kind != "equal"}
     outside = {name: item for name, item in differing.items() if not item.within}
-    total = f"{len(differences)} output{'' if len(differences) == 1 else 's'}"
     if not differing:
-        console.print(f"identical: {total} equal bit for bit", soft_wrap=True)
+        console.print(f"identical: {counted(len(differences), 'output')} equal bit for bit", soft_wrap=True)
         return
     word = "differ" if outside else "within-tolerance"
     console.print(
-        f"{word}: {len(differing)} of {total} {'differs' if len(differences) == 1 else 'differ'} "
+        f"{word}: {differ(len(differing), len(differences), 'output')} "
         f"between `{names[0]}` and `{names[1]}`" + ("" if outside else ", all within the tolerance"),
         soft_wrap=True,
     )

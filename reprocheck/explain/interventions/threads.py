@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from reprocheck.explain.interventions.base import Course, Intervention, moment_of, with_actions
 from reprocheck.model import StateDifference, Trial
+from reprocheck.words import counted
 
 __all__ = ["Threads", "library_of"]
 
@@ -47,4 +48,4 @@ class Threads(Intervention):
         """`torch on 1 thread`."""
         library, file = library_of(self.key) or ("", "")
         count = value[-1].values[self.key]
-        return f"{file or library} on {count} thread{'' if count == 1 else 's'}"
+        return f"{file or library} on {counted(count, 'thread')}"

@@ -17,6 +17,7 @@ from reprocheck.report.html.plots import Pictures
 from reprocheck.report.html.text import Limits
 from reprocheck.report.plain import clip, visible
 from reprocheck.report.text import passing
+from reprocheck.words import differ
 
 __all__ = ["Item", "difference_rows", "pictured", "size_view"]
 
@@ -88,9 +89,7 @@ def pictured(item: Item, sources: tuple[Source, Source] | None, pictures: Pictur
     short = clip(visible(name), 80)
     drawn: list[tuple[str, Markup]] = []
     if pictures is not None and detail.ulp_histogram and detail.size > 1:
-        caption = (
-            f"How far apart: {detail.differing:,} of {detail.size:,} elements differ, by up to {_ulp(detail)} ULP."
-        )
+        caption = f"How far apart: {differ(detail.differing, detail.size, 'element')}, by up to {_ulp(detail)} ULP."
         drawn.append(
             (caption, pictures.histogram(detail.ulp_histogram, label=f"Histogram of ULP distances of {short}"))
         )

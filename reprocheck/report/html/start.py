@@ -12,6 +12,7 @@ from reprocheck.model import Difference, OperatorOrigin, Study
 from reprocheck.report.evidence import Evidence
 from reprocheck.report.html.text import Limits
 from reprocheck.report.text import value_text
+from reprocheck.words import differ
 
 __all__ = ["start_view"]
 
@@ -54,7 +55,7 @@ def _difference(found: Difference | None) -> str:
     """A difference in half a sentence."""
     if found is None or found.kind != "values":
         return ""
-    told = f"{found.differing:,} of {found.size:,} elements differ"
+    told = f"{differ(found.differing, found.size, 'element')}"
     if found.max_ulp is not None:
         told += f", by up to {found.max_ulp:,} ULP"
     return told
