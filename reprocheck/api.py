@@ -284,6 +284,10 @@ def _context(study: Study, runner: Runner, *, budget: int | None = None, stored:
 
 def _explained(study: Study, runner: Runner, budget: int | None, *, stored: bool = False) -> Study:
     """`study` with its explanation. That the instrument fails on the way does not take the verdict away."""
+    from reprocheck.explain.worth import worth_explaining
+
+    if not worth_explaining(study):
+        return study
     from reprocheck.explain.inquiry import explain
 
     context = _context(study, runner, budget=budget, stored=stored)

@@ -36,7 +36,7 @@ from reprocheck.errors import (
     NothingSelectedError,
     UsageError,
 )
-from reprocheck.explain.inquiry import EXPLAINED
+from reprocheck.explain.worth import EXPLAINED
 from reprocheck.report.explanation import explanation
 from reprocheck.store.run import Run
 

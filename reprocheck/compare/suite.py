@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from reprocheck.compare.groups import group_id, select_outputs
-from reprocheck.compare.source import Source
 from reprocheck.compare.verdict import ALPHA, Judgement, judge
 from reprocheck.model import DifferingTest, Output, OutputDifference, Record, Struct, Suite, Verdict
 from reprocheck.store.objects import ObjectStore
@@ -99,6 +98,8 @@ def judge_suite(
 
 def text_of(output: Output, objects: ObjectStore) -> str:
     """An output that is text."""
+    from reprocheck.compare.source import Source
+
     source = Source.from_object(objects.path(output.digest))
     return source.open().read(0, source.size).tobytes().decode("utf-8", "replace")
 

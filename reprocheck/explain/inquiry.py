@@ -32,11 +32,11 @@ from reprocheck.explain.reproducer import make_reproducer
 from reprocheck.explain.search import BudgetSpentError
 from reprocheck.explain.swap import Order, Swap
 from reprocheck.explain.views import Views, differences
+from reprocheck.explain.worth import only_presence, worth_explaining
 from reprocheck.model import Cause, Consequence, Record, Remedy, Spent, StateDifference, Study, Trial
 
-__all__ = ["EXPLAINED", "default_budget", "explain"]
+__all__ = ["default_budget", "explain"]
 
-EXPLAINED = ("order-dependent", "order-dependent-with-noise", "fails-in-some-orders")
 VERIFYING = 1_000_000
 RECORDS_OF_A_SIDE = 2
 """Captured records of each order, so that what varies anyway is not taken for a difference."""
@@ -56,9 +56,9 @@ def explain(study: Study, context: Context) -> Study:
     Raises:
         UsageError: the records are stored ones, and the orders do not give those outcomes any more.
     """
-    presence = study.exit_code != 0 and study.verdict in ("identical", "within-tolerance")
-    if study.verdict not in (*EXPLAINED, "noisy") and not presence:
+    if not worth_explaining(study):
         return study
+    presence = only_presence(study)
     bare = study.noise.observer == "differs"
     judged = [record for record in context.records if record.trial.whole]
     labels = Labels(

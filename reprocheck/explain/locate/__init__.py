@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from reprocheck.explain.locate.locating import TRACES, locate
+from reprocheck.explain.locate.deciding import TRACES, locate
 
 __all__ = ["TRACES", "locate"]

@@ -1,4 +1,4 @@
-"""`locate`: the whole of it. Trace two orders, see that tracing changed nothing, find the places, keep their values."""
+"""The whole of `locate`: trace two orders, see that tracing changed nothing, find the places, keep their values."""
 
 from __future__ import annotations
 
@@ -6,50 +6,25 @@ from pathlib import Path
 
 import msgspec
 
-from reprocheck.errors import UsageError
 from reprocheck.explain.context import Context
 from reprocheck.explain.locate.export import export_traces
 from reprocheck.explain.locate.first_line import Line, find_first_line, noisy_variables
 from reprocheck.explain.locate.kernels import kernel_differences
 from reprocheck.explain.locate.origin import Found, find_origin
-from reprocheck.explain.locate.passes import Kept, Pass, Passes, orders_to_trace
+from reprocheck.explain.locate.passes import Kept, Pass, Passes
 from reprocheck.explain.locate.sequences import Sequences, noisy_operators
 from reprocheck.explain.locate.telling import first_line_record, origin_record
 from reprocheck.headline import order_text
 from reprocheck.model import FirstLine, OperatorOrigin, Study, Traced
 
-__all__ = ["TRACES", "locate"]
+__all__ = ["Locating"]
 
 Order = tuple[str, ...]
-TRACES = ("auto", "lines", "ops", "kernels", "none")
-"""What may be asked for: lines and operators after a divergence, one of them, kernels as well, or nothing."""
-_MODES = {"auto": ("lines", "ops"), "kernels": ("lines", "ops"), "lines": ("lines",), "ops": ("ops",)}
 _WORST = ("agrees", "moved", "vanished", "failed")
 MAX_NAMES = 3
 
 
-def locate(study: Study, context: Context, *, trace: str = "auto", export: Path | None = None) -> Study:
-    """`study` with its first line, origin, inherited and unaligned operators, and kernels if asked for.
-
-    A study without a divergence comes back as it is, unless traces are asked for by name or to be exported. `export` is
-    a folder for the traces, one operator and one executed line a text line.
-
-    Raises:
-        UsageError: there is no such `trace`, or `export` can't be written.
-        StoreError: a trace is gone or damaged.
-    """
-    if trace not in TRACES:
-        raise UsageError(f"`{trace}` can't be traced; choose one of {', '.join(TRACES)}")
-    asked = trace != "auto" or export is not None
-    if trace == "none" or study.target.suite:
-        return study
-    orders = orders_to_trace(study, asked=asked)
-    if orders is None:
-        return study
-    return _Locating(study, context, orders).run(_MODES[trace], kernels=trace == "kernels", export=export)
-
-
-class _Locating:
+class Locating:
     """One study's passes, and what they showed."""
 
     def __init__(self, study: Study, context: Context, orders: tuple[Order, Order]) -> None:
@@ -61,6 +36,7 @@ class _Locating:
         self.root = str(Path(study.target.path).parent) if study.target.path else None
 
     def run(self, modes: tuple[str, ...], *, kernels: bool, export: Path | None) -> Study:
+        """The study with what the traces of both orders show."""
         self.tell(f"locating: tracing `{order_text(self.orders[0])}` and `{order_text(self.orders[1])}`")
         by_mode = self._traced(modes)
         if not any(traced.shows for traced in by_mode.values()):

@@ -17,10 +17,10 @@ from reprocheck.compare.source import Source
 from reprocheck.errors import StoreError
 from reprocheck.explain.context import Context
 from reprocheck.explain.locate.reading import KEPT, Trace, read_trace
-from reprocheck.model import Difference, Output, Record, Study, Tolerance, Trial
+from reprocheck.model import Difference, Output, Record, Tolerance, Trial
 from reprocheck.store.objects import TRACE
 
-__all__ = ["Kept", "Pass", "Passes", "orders_to_trace"]
+__all__ = ["Kept", "Pass", "Passes"]
 
 Order = tuple[str, ...]
 REPEATS = 2
@@ -29,31 +29,6 @@ LEAST_SECONDS, TIMES_AS_LONG = 64, 16
 """A trace may go on for so many seconds, or so many times as long as an untraced trial takes, before it is cut."""
 REPEATS_OF_NOISE = 4
 """Traced runs of one order whose identical runs differ: enough that two of them do, most of the time."""
-
-
-def orders_to_trace(study: Study, *, asked: bool) -> tuple[Order, Order] | None:
-    """The two orders to compare: the first one and the first that differs from it; twice the same for a noisy study.
-
-    Where all orders agree and importing only some of the subjects does not, the first order and that arm.
-
-    None when there is nothing to locate: orders that agree (unless `asked` for), or orders that fail.
-    """
-    arms = [arm for arm in study.orders if not arm.presence and arm.same_as is None and arm.failures == 0]
-    if not arms:
-        return None
-    first = arms[0]
-    if study.verdict == "noisy":
-        noisy = next((arm for arm in arms if arm.group is None), first)
-        return noisy.order, noisy.order
-    for arm in arms[1:]:
-        if arm.group != first.group or set(arm.groups) != set(first.groups):
-            return first.order, arm.order
-    for arm in study.orders:
-        if arm.presence and study.exit_code and arm.failures == 0 and arm.group not in (None, first.group):
-            return first.order, arm.order
-    if asked:
-        return first.order, arms[-1].order
-    return None
 
 
 @dataclass(frozen=True, eq=False)

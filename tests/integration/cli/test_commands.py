@@ -381,3 +381,18 @@ def test_list_and_clean_know_bisections(order_lab: Lab) -> None:
     assert (old.exists(), new.exists()) == (False, True)
     assert reprocheck(order_lab, "clean", str(new)).returncode == 0
     assert not new.exists()
+
+
+def test_a_study_whose_orders_agree_does_not_wait_for_numpy(lab: Lab) -> None:
+    lab.write(a="", b="", work="def run(): return 1.0")
+    words = ["run", "work.py::run", "--imports", "a,b", "--quiet"]
+    code = (
+        "import sys; from reprocheck.cli.main import main\n"
+        f"sys.argv[1:] = {words!r}\n"
+        "try:\n    main()\nfinally:\n    print('numpy loaded:', 'numpy' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=lab.folder, capture_output=True, text=True, check=False)
+
+    assert "identical: 1 output" in done.stdout, done.stderr
+    assert "numpy loaded: False" in done.stdout
