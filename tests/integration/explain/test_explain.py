@@ -68,7 +68,7 @@ def test_the_reproducer_is_a_plain_script(lab: Lab) -> None:
     )
     assert done.returncode == 1
     assert "different: 1 of 1 output" in done.stdout
-    assert "with the remedy (OMP_NUM_THREADS=1):\nequal: 1 outputs" in done.stdout
+    assert "with the remedy (OMP_NUM_THREADS=1):\nequal: 1 output" in done.stdout
     assert "import reprocheck" not in script.read_text()
 
 

@@ -63,7 +63,7 @@ def test_an_operator_with_its_inputs(lab: Lab, size: int) -> None:
     done = run(moved / made.name)
     assert done.returncode == 1, done.stderr
     assert "different: 1 of 1 output" in done.stdout
-    assert "with the remedy (OMP_NUM_THREADS=1):\nequal: 1 outputs" in done.stdout
+    assert "with the remedy (OMP_NUM_THREADS=1):\nequal: 1 output" in done.stdout
 
 
 def test_an_operator_that_needs_what_came_before_it(lab: Lab) -> None:
