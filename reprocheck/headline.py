@@ -130,8 +130,7 @@ def _differing(study: Study) -> str:
     differing = sum(1 for output in study.outputs if output.differs)
     if not differing:
         return "outcomes differ"
-    total = len(study.outputs)
-    return differ(differing, total, "output")
+    return differ(differing, len(study.outputs), "output")
 
 
 def _evidence(study: Study, arms: list[Arm]) -> str:

@@ -131,7 +131,7 @@ def _version_cells(row: VersionRow) -> tuple[Text, ...]:
         word, style = f"{row.bad_runs} of {row.runs} bad", "yellow"
     else:
         word, style = ("bad", "red") if row.bad else ("good", "green")
-    runs = f"{counted(row.runs, 'run')}"
+    runs = counted(row.runs, "run")
     if row.same_as:
         return Text(row.name), Text(word, style=style), Text(""), Text(f"same contents as {row.same_as}", style="dim")
     seen = f"{row.title}: {row.seen}" if row.title else row.seen

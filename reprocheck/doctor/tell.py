@@ -9,6 +9,7 @@ import msgspec
 
 from reprocheck.doctor.result import Changed, Examination, Split, Varying
 from reprocheck.report.text import value_text
+from reprocheck.words import counted
 
 __all__ = ["lines", "schema"]
 
@@ -27,7 +28,8 @@ def lines(found: Examination) -> Iterator[str]:
     if found.healthy:
         yield f"healthy: {told} agree in {found.outputs} outputs and {found.state_keys} state keys"
     else:
-        yield f"not sound: {told} differ in {_count(len(found.unsound))}: no verdict made here can be trusted"
+        respects = counted(len(found.unsound), "respect")
+        yield f"not sound: {told} differ in {respects}: no verdict made here can be trusted"
     yield ""
     yield f"  python    {found.python} ({found.python_version})"
     yield f"  subjects  {', '.join(found.subjects) or 'none'}"
@@ -50,10 +52,6 @@ def lines(found: Examination) -> Iterator[str]:
     yield from _time(found.time)
     for note in found.notes:
         yield f"note: {note}"
-
-
-def _count(number: int) -> str:
-    return f"{number} respect{'' if number == 1 else 's'}"
 
 
 def _varying(item: Varying) -> str:

@@ -101,7 +101,7 @@ def _gpu(root: Path) -> Ability:
     devices = sorted((root / "dev").glob("nvidia[0-9]*"))
     if not devices:
         return Ability(what=GPU, status="no", why="no CUDA device")
-    return Ability(what=GPU, status="yes", why=f"{counted(len(devices), 'CUDA device')}")
+    return Ability(what=GPU, status="yes", why=counted(len(devices), "CUDA device"))
 
 
 def _avx512(root: Path) -> Ability:

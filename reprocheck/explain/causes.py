@@ -283,7 +283,7 @@ class _Search:
                 records = self.evidence.get((base, frozenset(chosen)), [])  # type: ignore[arg-type]
                 trials += len(records)
                 order = ",".join(question.pair.trial(base).order)  # type: ignore[arg-type]
-                runs = f"{counted(len(records), 'run')}"
+                runs = counted(len(records), "run")
                 label = labels.name(labels.label(records)) if records else "nothing"
                 shown.append(f"with {self._says(chosen, base)}, `{order}` gives {label} ({runs})")  # type: ignore[arg-type]
         self.findings.culprits += members

@@ -54,7 +54,7 @@ def _group(group: Group, study: Study) -> str:
     orders = [f"`{order_text(order)}`" for order in group.orders[:MAX_ORDERS]]
     if len(group.orders) > MAX_ORDERS:
         orders.append(f"and {len(group.orders) - MAX_ORDERS} more orders")
-    runs = f"{counted(group.trials, 'run')}"
+    runs = counted(group.trials, "run")
     if group.failure is not None:
         return f"{', '.join(orders)}  ({runs})  {group.outcome}"
     reference = next(item.id for item in study.groups if item.failure is None)

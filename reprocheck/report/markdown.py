@@ -13,6 +13,7 @@ from reprocheck.report.levels import factor_rows, level_head, level_rows, told
 from reprocheck.report.plain import clip, one_line, visible
 from reprocheck.report.planned import planned_rows
 from reprocheck.report.text import change_text, passing, value_text
+from reprocheck.words import differ
 
 __all__ = ["code", "prose", "studies_markdown", "study_markdown"]
 
@@ -197,9 +198,7 @@ def _size(study: Study) -> list[str]:
     found.sort(key=lambda pair: rank(pair[1]), reverse=True)
     head = ("output", "dtype, shape", "differing", "max ULP", "max abs", "max rel", "first at", "there")
     rows = [(code(output.name), *_cells(detail)) for output, detail in found[:MAX_OUTPUTS]]
-    total = len(study.outputs)
-    words = "output differs" if total == 1 else "outputs differ"
-    lines = [f"**How large** ({len(found):,} of {total:,} {words})", "", *_table(head, rows)]
+    lines = [f"**How large** ({differ(len(found), len(study.outputs), 'output')})", "", *_table(head, rows)]
     if len(found) > MAX_OUTPUTS:
         lines += [f"and {len(found) - MAX_OUTPUTS:,} more outputs", ""]
     if study.verdict != "within-tolerance":

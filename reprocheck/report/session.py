@@ -29,7 +29,7 @@ iframe { width: 100%; height: 90vh; border: 1px solid #8884; background: #fff; }
 def session_html(checks: Sequence[tuple[str, Study]]) -> str:
     """One page for all checks, given as (test, study). Raises `UsageError` when Jinja2 is not installed."""
     ordered = sorted(checks, key=lambda check: (check[1].exit_code == 0, check[0]))
-    count = f"{counted(len(ordered), 'check')}"
+    count = counted(len(ordered), "check")
     rows = [
         f'<tr><td><a href="#check-{number}">{escape(test)}</a></td><td>{escape(study.verdict)}</td>'
         f"<td>{escape(study.headline)}</td></tr>"

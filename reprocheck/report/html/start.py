@@ -55,7 +55,7 @@ def _difference(found: Difference | None) -> str:
     """A difference in half a sentence."""
     if found is None or found.kind != "values":
         return ""
-    told = f"{differ(found.differing, found.size, 'element')}"
+    told = differ(found.differing, found.size, "element")
     if found.max_ulp is not None:
         told += f", by up to {found.max_ulp:,} ULP"
     return told
