@@ -36,8 +36,7 @@ class Capture:
         """Read every reader of `phase` (`t0`, `t1:<subject>`, `t2`, `t3`) and write the snapshot."""
         begin = time.perf_counter()
         stage = phase.partition(":")[0]
-        for event in self._events.drain():
-            self._lines.write("event", **event)
+        self._lines.write_all("event", self._events.drain())
         self._load(stage)
         kinds = {}
         with snapshot.quiet():

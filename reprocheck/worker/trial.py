@@ -153,8 +153,7 @@ def _blame(job, lines):
     def told(last=False):
         if last:
             blame.stop()
-        for event in blame.drain():
-            lines.write("event", **event)
+        lines.write_all("event", blame.drain())
 
     return told
 

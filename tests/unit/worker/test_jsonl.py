@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import posix
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, strategies as st
 
 from reprocheck.worker.jsonl import Lines, dumps
@@ -57,3 +59,23 @@ def test_lines_are_whole_and_in_sequence(tmp_path: Path) -> None:
     assert [line["what"] for line in found] == ["start", "end"]
     assert found[1]["text"] == "é\n"
     assert 0 <= found[0]["at"] <= found[1]["at"]
+
+
+def test_many_lines_are_one_write_each_with_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Lines(str(tmp_path / "phases"), time.perf_counter, time.perf_counter())
+    written: list[int] = []
+    write = posix.write
+
+    def counted(fd: int, data: memoryview) -> int:
+        written.append(fd)
+        return write(fd, data)
+
+    monkeypatch.setattr(posix, "write", counted)
+    lines.write_all("event", [])
+    lines.write_all("event", [{"at": float(number), "name": f"module{number}"} for number in range(200)])
+
+    found = [json.loads(line) for line in (tmp_path / "phases").read_text().splitlines()]
+    assert [(line["what"], line["at"], line["name"]) for line in found] == [
+        ("event", float(number), f"module{number}") for number in range(200)
+    ]
+    assert len(written) == 1
