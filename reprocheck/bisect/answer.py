@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
 from reprocheck.api import explain_run
+from reprocheck.bisect import changes
 from reprocheck.bisect.arms import Arm
-from reprocheck.bisect.changes import blame
 from reprocheck.bisect.evaluate import folder_name, study_folder
 from reprocheck.bisect.factorial import Side, factorial
 from reprocheck.bisect.hunt import Found, Hunt, Settings, Slot, kind_text
@@ -168,31 +169,32 @@ def _boundary(session: Session, line: Line, hunt: Hunt, found: Found) -> _Bounda
     places = [place for place in (hunt.place(index) for index in pair) if isinstance(place, Place)]
     if len(places) < 2:
         return _Boundary()
+    old_place, new_place = places
+    blamed: changes.Side = "old" if session.question.find_fix else "new"
+    blame = partial(changes.blame, line.package, old_place, new_place, bad=blamed)
     if session.workload is None:
-        return _Boundary(blame=blame(line.package, places[0], places[1], (), ()))
+        return _Boundary(blame=blame((), ()))
     root = session.journal.folder
-    candidates = [hunt.slots[index].first for index in pair]
-    sides = [
+    old, new = (
         Side(candidate, place, root / "versions" / folder_name(candidate))
-        for candidate, place in zip(candidates, places, strict=True)
-    ]
-    good, bad = reversed(sides) if session.question.find_fix else sides
+        for candidate, place in zip((hunt.slots[index].first for index in pair), places, strict=True)
+    )
     subjects: tuple[str, ...] = session.workload.subjects()
     studied: list[tuple[str, tuple[str, ...], Arm]] = []
-    for side in (good, bad) if session.condition.by_study else ():
+    for side in (old, new) if session.condition.by_study else ():
         folder = study_folder(root, side.candidate, 0)
         if (folder / "study.json").exists():
             subjects = Run(folder).study().subjects
             studied += _studied(side.candidate.name, Run(folder))
     try:
-        table, good_arm, bad_arm = factorial(good, bad, session.workload, subjects, studied=studied, note=session.note)
+        table, old_arm, new_arm = factorial(old, new, session.workload, subjects, studied=studied, note=session.note)
     except (UsageError, HarnessError) as error:
         note = f"order against version could not be run: {error}"
-        return _Boundary(blame=blame(line.package, good.place, bad.place, (), ()), notes=(note,))
-    text, notes = _explained(session, bad, table, subjects)
+        return _Boundary(blame=blame((), ()), notes=(note,))
+    text, notes = _explained(session, old if blamed == "old" else new, table, subjects)
     return _Boundary(
         table=table,
-        blame=blame(line.package, good.place, bad.place, good_arm.records, bad_arm.records),
+        blame=blame(old_arm.records, new_arm.records),
         explanation=text,
         notes=notes,
     )
@@ -367,7 +369,8 @@ def _misfits(hunt: Hunt, found: Found) -> tuple[str, ...]:
     if not found.misfits:
         return ()
     names = ", ".join(hunt.slots[index].first.name for index in found.misfits)
-    return (f"{names} hardly fit a single change (p < 0.001): there may be more than one, look with --scout 8",)
+    hint = f", look with --scout {hunt.scouts_worth}" if hunt.scouts_worth else ""
+    return (f"{names} hardly fit a single change (p < 0.001): there may be more than one{hint}",)
 
 
 def _place_notes(hunt: Hunt, found: Found) -> tuple[str, ...]:

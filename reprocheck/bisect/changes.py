@@ -5,38 +5,45 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from reprocheck.bisect.arms import neutral
 from reprocheck.bisect.records import AlsoChanged, Blame, FileChange, Place
 from reprocheck.explain.state import state_differences
 from reprocheck.model import Record, StateDifference
 
-__all__ = ["blame", "changed_files", "other_packages"]
+__all__ = ["Side", "blame", "changed_files", "other_packages"]
 
 MOST_FILES = 200
 MOST_LINES = 24
 _NEAR = 2  # lines shown around one that is blamed
 _BAD, _GOOD = "bad", "good"
+Side = Literal["old", "new"]
 
 
 def blame(
-    package: str, good: Place, bad: Place, good_records: Sequence[Record], bad_records: Sequence[Record]
+    package: str,
+    old: Place,
+    new: Place,
+    old_records: Sequence[Record],
+    new_records: Sequence[Record],
+    *,
+    bad: Side = "new",
 ) -> Blame:
-    """The differences between the two versions, the state as seen in trials that forced no order.
+    """The differences between the older and the newer version, the state as seen in trials that forced no order.
 
-    State that only says where things lie or what is loaded is left out.
+    Lines of the one that is `bad` are blamed. State that only says where things lie or what is loaded is left out.
     """
-    groups = {
-        _GOOD: [neutral(record, good) for record in good_records if record.ok],
-        _BAD: [neutral(record, bad) for record in bad_records if record.ok],
-    }
+    names = (_GOOD, _BAD) if bad == "new" else (_BAD, _GOOD)
+    sides = zip(names, (old_records, new_records), (old, new), strict=True)
+    groups = {name: [neutral(record, place) for record in records if record.ok] for name, records, place in sides}
     found = state_differences(groups, phases=("t3",)) if all(groups.values()) else ()
     state = tuple(sorted((item for item in found if item.severity != "informational"), key=_telling))
-    files = changed_files(good, bad, _blamed_lines(state))
+    files = changed_files(old, new, _blamed_lines(state), bad=bad)
     return Blame(
         files=tuple(sorted(files, key=lambda change: (not change.blamed, change.path)))[:MOST_FILES],
         file_count=len(files),
-        also_changed=other_packages(package, good, bad),
+        also_changed=other_packages(package, old, new),
         state=state,
     )
 
@@ -48,9 +55,9 @@ def _telling(item: StateDifference) -> tuple[bool, bool]:
     return not seen, absent and not seen
 
 
-def other_packages(package: str, good: Place, bad: Place) -> tuple[AlsoChanged, ...]:
+def other_packages(package: str, old: Place, new: Place) -> tuple[AlsoChanged, ...]:
     """Distributions besides `package` that differ between two environments; `none` where there is none."""
-    before, after = ({**place.inherited, **place.installed} for place in (good, bad))
+    before, after = ({**place.inherited, **place.installed} for place in (old, new))
     return tuple(
         AlsoChanged(name=name, before=before.get(name, "none"), after=after.get(name, "none"))
         for name in sorted({*before, *after} - {package})
@@ -58,20 +65,20 @@ def other_packages(package: str, good: Place, bad: Place) -> tuple[AlsoChanged, 
     )
 
 
-def changed_files(good: Place, bad: Place, blamed: Mapping[str, set[int]]) -> list[FileChange]:
-    """Files of the package that differ, with the change itself around lines that are blamed."""
+def changed_files(old: Place, new: Place, blamed: Mapping[str, set[int]], *, bad: Side = "new") -> list[FileChange]:
+    """Files of the package that differ, with the change itself around lines of the bad side that are blamed."""
     found = []
-    for path in sorted({*good.files, *bad.files}):
-        if good.files.get(path) == bad.files.get(path) or path.startswith(".dist-info/"):
+    for path in sorted({*old.files, *new.files}):
+        if old.files.get(path) == new.files.get(path) or path.startswith(".dist-info/"):
             continue
-        kind = "added" if path not in good.files else "removed" if path not in bad.files else "changed"
+        kind = "added" if path not in old.files else "removed" if path not in new.files else "changed"
         lines = tuple(sorted(blamed.get(path, ())))
         found.append(
             FileChange(
                 path=path,
                 kind=kind,  # type: ignore[arg-type]
                 blamed=lines,
-                lines=_hunks(Path(good.root, path), Path(bad.root, path), lines) if lines else (),
+                lines=_hunks(Path(old.root, path), Path(new.root, path), lines, bad) if lines else (),
             )
         )
     return found
@@ -91,18 +98,18 @@ def _blamed_lines(state: Sequence[StateDifference]) -> dict[str, set[int]]:
     return found
 
 
-def _hunks(before: Path, after: Path, lines: Sequence[int]) -> tuple[str, ...]:
-    """What is new around those of the `lines` of `after` that `before` has not; empty when none is new."""
-    old, new = _lines(before), _lines(after)
+def _hunks(old: Path, new: Path, blamed: Sequence[int], bad: Side) -> tuple[str, ...]:
+    """What the bad side alone has around its `blamed` lines, as a unified diff; empty when the other has it, too."""
+    without, having = _lines(old if bad == "new" else new), _lines(new if bad == "new" else old)
     kept: list[str] = []
-    for tag, low, high, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        here = [line for line in lines if first < line <= last]
+    for tag, low, high, first, last in difflib.SequenceMatcher(None, without, having, autojunk=False).get_opcodes():
+        here = [line for line in blamed if first < line <= last]
         if tag not in ("insert", "replace") or not here:
             continue
-        if high - low <= _NEAR:
-            kept += [f"- {line}" for line in old[low:high]]
-        for number in range(max(first, here[0] - 1 - _NEAR), min(last, here[-1] + _NEAR)):
-            kept.append(f"+ {new[number]}".rstrip())
+        own = having[max(first, here[0] - 1 - _NEAR) : min(last, here[-1] + _NEAR)]
+        others = without[low:high] if high - low <= _NEAR else []
+        removed, added = (others, own) if bad == "new" else (own, others)
+        kept += [f"- {line}".rstrip() for line in removed] + [f"+ {line}".rstrip() for line in added]
     return tuple(kept if len(kept) <= MOST_LINES else [*kept[: MOST_LINES - 1], "…"])
 
 

@@ -36,45 +36,45 @@ class Side:
 
 
 def factorial(
-    good: Side,
-    bad: Side,
+    old: Side,
+    new: Side,
     workload: Workload,
     subjects: Sequence[str],
     *,
     studied: Sequence[tuple[str, Order, Arm]] = (),
     note: Callable[[str], None],
 ) -> tuple[Factorial | None, Arm, Arm]:
-    """(the table, the good and the bad version's trials in which nothing was forced).
+    """(the table, the older and the newer version's trials in which nothing was forced).
 
     The table is None when nothing but the package itself could be put in another order. `studied` are cells that were
     run already: (version, order, its trials).
     """
-    package = {*good.place.modules, *bad.place.modules}
-    note(f"order against version: {good.candidate.name} and {bad.candidate.name}, nothing forced")
-    own = {side.candidate.name: workload.arm(side.place, (), range(RUNS), side.folder / "own") for side in (good, bad)}
-    arms = own[good.candidate.name], own[bad.candidate.name]
+    package = {*old.place.modules, *new.place.modules}
+    note(f"order against version: {old.candidate.name} and {new.candidate.name}, nothing forced")
+    own = {side.candidate.name: workload.arm(side.place, (), range(RUNS), side.folder / "own") for side in (old, new)}
+    arms = own[old.candidate.name], own[new.candidate.name]
     sequences = [own_order_sequence(arm.records[0]) for arm in arms]
     natives = {name for arm in arms for name in native_modules(arm.records[0])}
     names = {*(natives - _local(workload) - _NOT_WATCHED), *subjects} - package
-    good_order, bad_order = (watched(sequence, names) for sequence in sequences)
-    if not (good_order or bad_order):
+    old_order, new_order = (watched(sequence, names) for sequence in sequences)
+    if not (old_order or new_order):
         return None, *arms
 
     cells: list[tuple[str, Order | None, Arm]] = [(name, None, arm) for name, arm in own.items()]
-    for order in dict.fromkeys((good_order, bad_order)):
+    for order in dict.fromkeys((old_order, new_order)):
         if order:
             note(f"order against version: {','.join(order)} first")
             cells += [
                 (side.candidate.name, order, workload.arm(side.place, order, range(RUNS), side.folder / _slug(order)))
-                for side in (good, bad)
+                for side in (old, new)
             ]
     cells += list(studied)
     table = tuple(_lettered(cells, workload))
     verdict, sentence = read_off(
-        table, good.candidate.name, bad.candidate.name, good_order, bad_order, sorted(package) or ["the package"]
+        table, old.candidate.name, new.candidate.name, old_order, new_order, sorted(package) or ["the package"]
     )
     return (
-        Factorial(verdict=verdict, sentence=sentence, good_order=good_order, bad_order=bad_order, cells=table),  # type: ignore[arg-type]
+        Factorial(verdict=verdict, sentence=sentence, old_order=old_order, new_order=new_order, cells=table),  # type: ignore[arg-type]
         *arms,
     )
 
@@ -100,21 +100,21 @@ def watched(sequence: Sequence[str], names: set[str]) -> Order:
     return tuple(found)
 
 
-def began(good_order: Order, bad_order: Order) -> str:
-    """What the bad version does differently, in words; empty when the orders are equal."""
-    for later, name in enumerate(bad_order):
-        for other in bad_order[later + 1 :]:
-            if name in good_order and other in good_order and good_order.index(other) < good_order.index(name):
+def began(old_order: Order, new_order: Order) -> str:
+    """What the newer version does differently, in words; empty when the orders are equal."""
+    for later, name in enumerate(new_order):
+        for other in new_order[later + 1 :]:
+            if name in old_order and other in old_order and old_order.index(other) < old_order.index(name):
                 return f"began to import {name} before {other}"
-    new = [name for name in bad_order if name not in good_order]
-    gone = [name for name in good_order if name not in bad_order]
+    new = [name for name in new_order if name not in old_order]
+    gone = [name for name in old_order if name not in new_order]
     if new:
         return f"began to import {', '.join(new)}"
     return f"no longer imports {', '.join(gone)}" if gone else ""
 
 
 def read_off(
-    cells: Sequence[Cell], good: str, bad: str, good_order: Order, bad_order: Order, package: Sequence[str]
+    cells: Sequence[Cell], old: str, new: str, old_order: Order, new_order: Order, package: Sequence[str]
 ) -> tuple[str, str]:
     """(verdict, sentence) of the table."""
 
@@ -124,46 +124,53 @@ def read_off(
                 return one.groups[0] if len(set(one.groups)) == 1 else None
         return None
 
-    own_good, own_bad = cell(good, None), cell(bad, None)
-    if own_good is None or own_bad is None:
+    own_old, own_new = cell(old, None), cell(new, None)
+    if own_old is None or own_new is None:
         return "unclear", "identical runs give different outcomes, so the table says nothing about the order"
-    if own_good == own_bad:
-        others = _other_cells(cells, bad, own_good)
+    if own_old == own_new:
+        others = _other_cells(cells, new, own_old)
         tail = f"; under {others} it does not" if others else ""
         return (
             "no-difference",
-            f"as the workload itself imports, {bad} still gives {good}'s results{tail}",
+            f"as the workload itself imports, {new} still gives {old}'s results{tail}",
         )
-    first, new_first = ", ".join(good_order), ", ".join(bad_order)
-    restored, kept = cell(bad, good_order) == own_good, cell(bad, bad_order) == own_bad
-    spread = cell(good, bad_order) == own_bad
-    change = began(good_order, bad_order)
+    first, then = ", ".join(old_order), ", ".join(new_order)
+    restored, kept = cell(new, old_order) == own_old, cell(new, new_order) == own_new
+    spread = cell(old, new_order) == own_new
+    change = began(old_order, new_order)
     if restored and kept:
         if spread:
             text = (
-                f"the change came with {bad}, which {change}; with {first} imported first, {bad} gives {good}'s "
-                f"results, and with {new_first} first, {good} gives {bad}'s"
+                f"the change came with {new}, which {change}; with {first} imported first, {new} gives {old}'s "
+                f"results, and with {then} first, {old} gives {new}'s"
             )
             return "order", text
         text = (
-            f"{bad} {change}; with {first} imported first it gives {good}'s results, but its order does not make "
-            f"{good} give {bad}'s: the order and other code of {bad} act together"
+            f"{new} {change}; with {first} imported first it gives {old}'s results, but its order does not make "
+            f"{old} give {new}'s: the order and other code of {new} act together"
         )
         return "interaction", text
     if restored:
-        ahead = _restoring(cells, bad, own_good, package) or good_order
+        ahead = _restoring(cells, new, own_old, package) or old_order
         text = (
-            f"{bad} made the results depend on the order: with {', '.join(ahead)} imported before "
-            f"{', '.join(package)}, it gives {good}'s results"
+            f"{new} made the results depend on the order: with {', '.join(ahead)} imported before "
+            f"{', '.join(package)}, it gives {old}'s results"
+        )
+        return "order-sensitive", text
+    if spread and not change:
+        ahead = _restoring(cells, old, own_new, package) or new_order
+        text = (
+            f"{new} made an end of results that depend on the order: with {', '.join(ahead)} imported before "
+            f"{', '.join(package)}, {old} gives {new}'s results"
         )
         return "order-sensitive", text
     if spread:
-        text = f"{bad} {change}, and that is enough: with {new_first} imported first, {good} gives {bad}'s results"
+        text = f"{new} {change}, and that is enough: with {then} imported first, {old} gives {new}'s results"
         return "imports", text
-    if kept and cell(bad, good_order) in (own_bad, None) and cell(good, bad_order) in (own_good, None):
+    if kept and cell(new, old_order) in (own_new, None) and cell(old, new_order) in (own_old, None):
         return (
             "not-order",
-            f"the order is not the reason: {bad} gives its results in each order tried, and {good} its own",
+            f"the order is not the reason: {new} gives its results in each order tried, and {old} its own",
         )
     return "interaction", "neither the order nor the version alone decides; see the table"
 

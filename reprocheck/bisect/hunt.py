@@ -21,6 +21,7 @@ from reprocheck.errors import StoreError, UsageError
 
 __all__ = ["Found", "Hunt", "Settings", "Slot", "duration", "kind_text", "told"]
 
+_SCOUTS = 8
 Prepare = Callable[[Candidate], Place | Unavailable]
 
 
@@ -288,6 +289,11 @@ class Hunt:
             reason=f"the end {name} can't be judged ({reason}); name another version for it",
         )
 
+    @property
+    def scouts_worth(self) -> int:
+        """How many versions between the ends to advise to look at: 0 where some were, or where there are none."""
+        return 0 if self.settings.scouts or self.settings.walk else min(_SCOUTS, len(self.slots) - 2)
+
     def _same(self, known: dict[int, Label]) -> Found:
         bad = self.bad(len(self.slots) - 1)
         first, last = self.slots[0].first.name, self.slots[-1].first.name
@@ -297,11 +303,14 @@ class Hunt:
             text = f"the condition {holds} in {last} and in all {tried} versions tried, back to the oldest"
         else:
             text = f"the condition {holds} in either end, {first} and {last}"
-        if bad:
+        if self.settings.find_fix:
+            advice = "it was not fixed so far, name a newer --good" if bad else "check --until, or name an older --bad"
+        elif bad:
             advice = "look further back with an older --good" if not self.settings.walk else "there is no older version"
         else:
             advice = "check --until, or name another --bad"
-        hint = "" if self.settings.scouts else "; a change that came and went shows with --scout 8"
+        scouts = self.scouts_worth
+        hint = f"; a change that came and went shows with --scout {scouts}" if scouts else ""
         return Found(outcome="same-ends", reason=f"{text}: {advice}{hint}")
 
     def _refuse_turned(self, now: search.Step) -> None:
@@ -417,11 +426,14 @@ class Hunt:
         odd = noise.misfits(counts, best)
         posterior = self._told_posterior(trend.belief, testable, best, flaky=True)
         share = f"{posterior.probability:.0%}"
+        before, after = posterior.good_rate, posterior.bad_rate
+        if self.settings.find_fix:
+            before, after = after, before
         return Found(
             outcome="found" if settled else "not-settled",
             reason=(
                 f"with a probability of {share} after {posterior.runs} runs: the condition shows in "
-                f"{posterior.good_rate:.0%} of the runs before and in {posterior.bad_rate:.0%} after"
+                f"{before:.0%} of the runs before and in {after:.0%} after"
                 + ("" if settled else f"; {self.settings.most_runs} runs were not enough, raise --max-runs")
             ),
             boundaries=(main,),

@@ -163,9 +163,9 @@ class Factorial(Struct, frozen=True, kw_only=True):
 
     verdict: Literal["order", "order-sensitive", "imports", "interaction", "not-order", "no-difference", "unclear"]
     sentence: str
-    good_order: tuple[str, ...]
-    """Order in which the last good version itself imports the watched modules."""
-    bad_order: tuple[str, ...]
+    old_order: tuple[str, ...]
+    """Order in which the older version itself imports the watched modules."""
+    new_order: tuple[str, ...]
     cells: tuple[Cell, ...]
 
 

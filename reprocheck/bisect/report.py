@@ -148,8 +148,8 @@ def _factorial(table: Factorial, console: Console) -> None:
         name = "nothing forced" if order is None else ",".join(order)
         rows.append((Text(name), *(_cell_text(by_place.get((version, order))) for version in versions)))
     _columns(rows, console)
-    if table.good_order != table.bad_order:
-        own = [(versions[0], table.good_order), (versions[1], table.bad_order)]
+    if table.old_order != table.new_order:
+        own = [(versions[0], table.old_order), (versions[1], table.new_order)]
         console.print(
             Text("  by themselves, " + "; ".join(f"{v} imports {', '.join(o) or 'none of them'}" for v, o in own)),
             soft_wrap=True,
@@ -166,12 +166,13 @@ def _cell_text(cell: Cell | None) -> Text:
 def _blame(report: Report, blame: Blame, console: Console) -> None:
     if not (blame.files or blame.also_changed or blame.state):
         return
-    _section(f"what else changed from {report.last_good} to {report.first_bad}", console)
+    sides = {"good": report.last_good, "bad": report.first_bad}
+    old, new = reversed(sides.values()) if report.find_fix else sides.values()
+    _section(f"what else changed from {old} to {new}", console)
     for item in blame.state[:MOST_STATE]:
         console.print(Text.assemble("  ", (item.key, "bold"), f"  [{item.severity}]"), soft_wrap=True)
         for change in item.changes:
-            name = report.first_bad if change.group == "bad" else report.last_good
-            console.print(Text(f"    {name}: {change_text(change)}"), soft_wrap=True)
+            console.print(Text(f"    {sides[change.group]}: {change_text(change)}"), soft_wrap=True)
     if len(blame.state) > MOST_STATE:
         keys = ", ".join(item.key for item in blame.state[MOST_STATE : MOST_STATE + MOST_NAMES])
         console.print(f"  and {len(blame.state) - MOST_STATE} more keys: {keys}", soft_wrap=True)

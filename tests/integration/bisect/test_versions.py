@@ -79,7 +79,7 @@ def test_a_drift_that_came_with_another_order_of_imports(house: House) -> None:
 
     assert boundary(report) == ("1.8", "1.9")
     assert report.factorial is not None
-    assert (report.factorial.verdict, report.factorial.good_order, report.factorial.bad_order) == (
+    assert (report.factorial.verdict, report.factorial.old_order, report.factorial.new_order) == (
         "order",
         ("fast", "slow"),
         ("slow", "fast"),
@@ -206,6 +206,7 @@ def test_ends_that_do_not_differ(house: House) -> None:
     assert (report.outcome, report.exit_code) == ("same-ends", 1)
     assert report.versions_run == 2
     assert "does not hold in either end, 1.0 and 1.3" in report.reason
+    assert report.reason.endswith("shows with --scout 2"), "no more versions than there are between the ends"
 
 
 def test_ends_that_are_bad_already(house: House) -> None:
@@ -246,6 +247,17 @@ def test_the_version_that_fixed_it(house: House) -> None:
 
     assert (report.last_good, report.first_bad) == ("1.6", "1.5")
     assert report.headline.startswith("tool 1.6 is the first version in which it is fixed")
+    assert "what else changed from 1.5 to 1.6" in render(report, "text")
+
+
+def test_what_was_not_fixed_so_far(house: House) -> None:
+    house.write(work="import tool\ndef run():\n    raise SystemExit(3)\n")
+    house.releases(3, lambda _: "")
+
+    report = house.bisect(bad="1.0", good="1.2", until="exit:3", find_fix=True)
+
+    assert report.outcome == "same-ends"
+    assert "it was not fixed so far, name a newer --good" in report.reason
 
 
 def test_jobs_give_the_same_answer(house: House) -> None:

@@ -11,7 +11,7 @@ TORCH, CUPY = ("torch", "cupy"), ("cupy", "torch")
 
 
 def table(own: str, first: str, second: str) -> list[Cell]:
-    """Letters of (good, bad): nothing forced, the good version's order first, the bad one's."""
+    """Letters of (older, newer): nothing forced, the older version's order first, the newer one's."""
     return [
         Cell(version=version, order=order, effective_order=order or (), groups=(letters[index],) * 2)
         for order, letters in ((None, own), (TORCH, first), (CUPY, second))
@@ -58,8 +58,23 @@ def test_the_shortest_order_that_helps_is_named() -> None:
     assert sentence.startswith("1.7 made the results depend on the order: with torch imported before toolbox")
 
 
+def test_a_version_that_ended_a_dependence_on_the_order() -> None:
+    cells = [
+        *table("AB", "BB", "BB"),
+        Cell(version="1.6", order=("torch", "toolbox"), effective_order=(), groups=("B",)),
+    ]
+
+    verdict, sentence = read_off(cells, "1.6", "1.7", TORCH, TORCH, ["toolbox"])
+
+    assert verdict == "order-sensitive"
+    assert sentence == (
+        "1.7 made an end of results that depend on the order: "
+        "with torch imported before toolbox, 1.6 gives 1.7's results"
+    )
+
+
 @pytest.mark.parametrize(
-    ("good", "bad", "text"),
+    ("old", "new", "text"),
     [
         (TORCH, CUPY, "began to import cupy before torch"),
         (("torch",), ("torch", "cupy"), "began to import cupy"),
@@ -67,8 +82,8 @@ def test_the_shortest_order_that_helps_is_named() -> None:
         (TORCH, TORCH, ""),
     ],
 )
-def test_what_a_version_began_to_do(good: tuple[str, ...], bad: tuple[str, ...], text: str) -> None:
-    assert began(good, bad) == text
+def test_what_a_version_began_to_do(old: tuple[str, ...], new: tuple[str, ...], text: str) -> None:
+    assert began(old, new) == text
 
 
 def test_parts_of_a_library_are_not_watched_on_their_own() -> None:

@@ -6,11 +6,12 @@ import os
 import threading
 import zipfile
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from reprocheck.bisect.by_version import skipped
-from reprocheck.bisect.changes import changed_files, other_packages
+from reprocheck.bisect.changes import Side, changed_files, other_packages
 from reprocheck.bisect.installers import Sources
 from reprocheck.bisect.journal import Entry, Journal, find_unfinished
 from reprocheck.bisect.records import Candidate, Place, Seen, Unavailable
@@ -272,7 +273,7 @@ def test_skipping_by_name_and_range() -> None:
 
 
 def test_what_changed_in_the_package(tmp_path: Path) -> None:
-    sides = []
+    sides = {}
     for name, text in (
         ("good", "import os\nx = 1\ny = 1\n"),
         ("bad", "import os\nos.environ['A'] = '1'\nx = 1\ny = 2\n"),
@@ -280,18 +281,38 @@ def test_what_changed_in_the_package(tmp_path: Path) -> None:
         root = tmp_path / name
         (root / "tool").mkdir(parents=True)
         (root / "tool" / "__init__.py").write_text(text)
-        sides.append(
-            place(root, files={"tool/__init__.py": text, "tool/same.py": "=", f"tool/{name}.py": "."}, root=str(root))
-        )
+        files = {"tool/__init__.py": text, "tool/same.py": "=", f"tool/{name}.py": "."}
+        sides[name] = place(root, files=files, root=str(root))
+    blamed = {"tool/__init__.py": {2}}
 
-    found = {one.path: one for one in changed_files(sides[0], sides[1], {"tool/__init__.py": {2}})}
+    began = {one.path: one for one in changed_files(sides["good"], sides["bad"], blamed)}
+    fixed = {one.path: one for one in changed_files(sides["bad"], sides["good"], blamed, bad="old")}
 
-    assert {path: one.kind for path, one in found.items()} == {
+    assert {path: one.kind for path, one in began.items()} == {
         "tool/__init__.py": "changed",
         "tool/good.py": "removed",
         "tool/bad.py": "added",
     }
-    assert found["tool/__init__.py"].lines == ("+ os.environ['A'] = '1'",), "the change at the blamed line alone"
+    assert began["tool/__init__.py"].lines == ("+ os.environ['A'] = '1'",), "the change at the blamed line alone"
+    assert {path: one.kind for path, one in fixed.items()} == {
+        "tool/__init__.py": "changed",
+        "tool/good.py": "added",
+        "tool/bad.py": "removed",
+    }
+    assert fixed["tool/__init__.py"].lines == ("- os.environ['A'] = '1'",)
+    assert fixed["tool/__init__.py"].blamed == (2,)
+
+
+def test_a_blamed_line_that_was_replaced(tmp_path: Path) -> None:
+    old, new = (tmp_path / name for name in ("old", "new"))
+    for root, text in ((old, "a = 1\nb = 1\n"), (new, "a = 1\nb = 2\n")):
+        root.mkdir()
+        (root / "m.py").write_text(text)
+    before, after = (place(root, files={"m.py": root.name}, root=str(root)) for root in (old, new))
+
+    lines = {side: changed_files(before, after, {"m.py": {2}}, bad=side)[0].lines for side in get_args(Side)}
+
+    assert lines == {"old": ("- b = 1", "+ b = 2"), "new": ("- b = 1", "+ b = 2")}
 
 
 def test_other_packages_that_changed() -> None:
