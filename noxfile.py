@@ -172,7 +172,7 @@ def cublas(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Every budget as a ratio against its rival in one run; writes bench.json."""
-    install(session, "test", "demo")
+    install(session, "test", "demo", "realworld")
     session.run("python", "tests/benchmarks/bench.py", *session.posargs)
 
 

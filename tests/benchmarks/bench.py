@@ -2,7 +2,7 @@
 
 Each `bench_*.py` beside this file is a module that prints its figures as JSON on its last line: `rows`, each a ratio
 against a rival measured in the same run, over several rounds, or a size. A budget that is missed is said, not raised:
-figures depend on the machine.
+figures depend on the machine. A benchmark that broke is a failure.
 
     python -m tests.benchmarks.bench            # all of them
     python -m tests.benchmarks.bench --quick    # smaller sizes, fewer rounds: a look, no proof
@@ -37,8 +37,8 @@ def run(script: Path, *, quick: bool) -> dict[str, Any]:
     return {**found, "seconds_spent": round(time.perf_counter() - begin, 1)}
 
 
-def main() -> None:
-    """Run all, or those whose names are given."""
+def main() -> int:
+    """Run all, or those whose names are given; 1 when one of them gave no figures and no reason for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="benchmarks, as `large`; all by default")
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds")
@@ -65,6 +65,7 @@ def main() -> None:
     missed = sum(row["met"] is False for row in rows)
     held = sum(row["met"] is True for row in rows)
     print(f"\n{held} of {held + missed} budgets met on {_machine()}; all figures in {arguments.json}")
+    return int(any("error" in found for found in figures.values()))
 
 
 def _machine() -> str:
@@ -81,4 +82,4 @@ def _machine() -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

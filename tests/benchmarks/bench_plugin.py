@@ -60,7 +60,7 @@ def main() -> int:
         for _ in range(rounds + 1):
             done = subprocess.run(
                 [sys.executable, "-c", CHILD],
-                capture_output=True,
+                stdout=subprocess.PIPE,
                 text=True,
                 check=True,
                 cwd=name,
