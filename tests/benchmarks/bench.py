@@ -61,7 +61,7 @@ def main() -> int:
     print(table(rows))
     for name, found in figures.items():
         if "rows" not in found:
-            print(f"\n{name}: {found.get('skipped') or found.get('error') or 'no figures'}")
+            print(f"\n{name}: {found.get('skipped') or found.get('told') or found.get('error')}")
     missed = sum(row["met"] is False for row in rows)
     held = sum(row["met"] is True for row in rows)
     print(f"\n{held} of {held + missed} budgets met on {_machine()}; all figures in {arguments.json}")
