@@ -57,6 +57,8 @@ def main() -> int:
     found = []
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "test_it.py").write_text(SUITE, encoding="utf-8")
+        # A configuration of its own: temporary folders of a nox session lie below this project's.
+        (Path(name) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         for _ in range(rounds + 1):
             done = subprocess.run(
                 [sys.executable, "-c", CHILD],
