@@ -10,8 +10,8 @@ from functools import partial
 import msgspec
 
 from reprocheck.api import explain_run
-from reprocheck.bisect import changes
 from reprocheck.bisect.arms import Arm
+from reprocheck.bisect.changes import blame
 from reprocheck.bisect.evaluate import folder_name, study_folder
 from reprocheck.bisect.factorial import Side, factorial
 from reprocheck.bisect.hunt import Found, Hunt, Settings, Slot, kind_text
@@ -170,10 +170,10 @@ def _boundary(session: Session, line: Line, hunt: Hunt, found: Found) -> _Bounda
     if len(places) < 2:
         return _Boundary()
     old_place, new_place = places
-    blamed: changes.Side = "old" if session.question.find_fix else "new"
-    blame = partial(changes.blame, line.package, old_place, new_place, bad=blamed)
+    find_fix = session.question.find_fix
+    changed = partial(blame, line.package, old_place, new_place, find_fix=find_fix)
     if session.workload is None:
-        return _Boundary(blame=blame((), ()))
+        return _Boundary(blame=changed((), ()))
     root = session.journal.folder
     old, new = (
         Side(candidate, place, root / "versions" / folder_name(candidate))
@@ -190,11 +190,11 @@ def _boundary(session: Session, line: Line, hunt: Hunt, found: Found) -> _Bounda
         table, old_arm, new_arm = factorial(old, new, session.workload, subjects, studied=studied, note=session.note)
     except (UsageError, HarnessError) as error:
         note = f"order against version could not be run: {error}"
-        return _Boundary(blame=blame((), ()), notes=(note,))
-    text, notes = _explained(session, old if blamed == "old" else new, table, subjects)
+        return _Boundary(blame=changed((), ()), notes=(note,))
+    text, notes = _explained(session, old if find_fix else new, table, subjects)
     return _Boundary(
         table=table,
-        blame=blame(old_arm.records, new_arm.records),
+        blame=changed(old_arm.records, new_arm.records),
         explanation=text,
         notes=notes,
     )

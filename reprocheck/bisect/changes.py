@@ -5,20 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from reprocheck.bisect.arms import neutral
 from reprocheck.bisect.records import AlsoChanged, Blame, FileChange, Place
 from reprocheck.explain.state import state_differences
 from reprocheck.model import Record, StateDifference
 
-__all__ = ["Side", "blame", "changed_files", "other_packages"]
+__all__ = ["blame", "changed_files", "other_packages"]
 
 MOST_FILES = 200
 MOST_LINES = 24
 _NEAR = 2  # lines shown around one that is blamed
 _BAD, _GOOD = "bad", "good"
-Side = Literal["old", "new"]
 
 
 def blame(
@@ -28,18 +26,19 @@ def blame(
     old_records: Sequence[Record],
     new_records: Sequence[Record],
     *,
-    bad: Side = "new",
+    find_fix: bool = False,
 ) -> Blame:
     """The differences between the older and the newer version, the state as seen in trials that forced no order.
 
-    Lines of the one that is `bad` are blamed. State that only says where things lie or what is loaded is left out.
+    Lines of the newer one are blamed, with `find_fix` those of the older one. State that only says where things lie or
+    what is loaded is left out.
     """
-    names = (_GOOD, _BAD) if bad == "new" else (_BAD, _GOOD)
+    names = (_BAD, _GOOD) if find_fix else (_GOOD, _BAD)
     sides = zip(names, (old_records, new_records), (old, new), strict=True)
     groups = {name: [neutral(record, place) for record in records if record.ok] for name, records, place in sides}
     found = state_differences(groups, phases=("t3",)) if all(groups.values()) else ()
     state = tuple(sorted((item for item in found if item.severity != "informational"), key=_telling))
-    files = changed_files(old, new, _blamed_lines(state), bad=bad)
+    files = changed_files(old, new, _blamed_lines(state), find_fix=find_fix)
     return Blame(
         files=tuple(sorted(files, key=lambda change: (not change.blamed, change.path)))[:MOST_FILES],
         file_count=len(files),
@@ -65,8 +64,13 @@ def other_packages(package: str, old: Place, new: Place) -> tuple[AlsoChanged, .
     )
 
 
-def changed_files(old: Place, new: Place, blamed: Mapping[str, set[int]], *, bad: Side = "new") -> list[FileChange]:
-    """Files of the package that differ, with the change itself around lines of the bad side that are blamed."""
+def changed_files(
+    old: Place, new: Place, blamed: Mapping[str, set[int]], *, find_fix: bool = False
+) -> list[FileChange]:
+    """Files of the package that differ, with the change itself around blamed lines.
+
+    Those are lines of the newer version, with `find_fix` of the older one.
+    """
     found = []
     for path in sorted({*old.files, *new.files}):
         if old.files.get(path) == new.files.get(path) or path.startswith(".dist-info/"):
@@ -78,7 +82,7 @@ def changed_files(old: Place, new: Place, blamed: Mapping[str, set[int]], *, bad
                 path=path,
                 kind=kind,  # type: ignore[arg-type]
                 blamed=lines,
-                lines=_hunks(Path(old.root, path), Path(new.root, path), lines, bad) if lines else (),
+                lines=_hunks(Path(old.root, path), Path(new.root, path), lines, find_fix=find_fix) if lines else (),
             )
         )
     return found
@@ -98,9 +102,9 @@ def _blamed_lines(state: Sequence[StateDifference]) -> dict[str, set[int]]:
     return found
 
 
-def _hunks(old: Path, new: Path, blamed: Sequence[int], bad: Side) -> tuple[str, ...]:
-    """What the bad side alone has around its `blamed` lines, as a unified diff; empty when the other has it, too."""
-    without, having = _lines(old if bad == "new" else new), _lines(new if bad == "new" else old)
+def _hunks(old: Path, new: Path, blamed: Sequence[int], *, find_fix: bool) -> tuple[str, ...]:
+    """What one version alone has around its `blamed` lines, as a unified diff; empty when the other has it, too."""
+    without, having = (_lines(path) for path in ((new, old) if find_fix else (old, new)))
     kept: list[str] = []
     for tag, low, high, first, last in difflib.SequenceMatcher(None, without, having, autojunk=False).get_opcodes():
         here = [line for line in blamed if first < line <= last]
@@ -108,7 +112,7 @@ def _hunks(old: Path, new: Path, blamed: Sequence[int], bad: Side) -> tuple[str,
             continue
         own = having[max(first, here[0] - 1 - _NEAR) : min(last, here[-1] + _NEAR)]
         others = without[low:high] if high - low <= _NEAR else []
-        removed, added = (others, own) if bad == "new" else (own, others)
+        removed, added = (own, others) if find_fix else (others, own)
         kept += [f"- {line}".rstrip() for line in removed] + [f"+ {line}".rstrip() for line in added]
     return tuple(kept if len(kept) <= MOST_LINES else [*kept[: MOST_LINES - 1], "…"])
 

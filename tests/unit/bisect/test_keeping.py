@@ -6,12 +6,11 @@ import os
 import threading
 import zipfile
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from reprocheck.bisect.by_version import skipped
-from reprocheck.bisect.changes import Side, changed_files, other_packages
+from reprocheck.bisect.changes import changed_files, other_packages
 from reprocheck.bisect.installers import Sources
 from reprocheck.bisect.journal import Entry, Journal, find_unfinished
 from reprocheck.bisect.records import Candidate, Place, Seen, Unavailable
@@ -286,7 +285,7 @@ def test_what_changed_in_the_package(tmp_path: Path) -> None:
     blamed = {"tool/__init__.py": {2}}
 
     began = {one.path: one for one in changed_files(sides["good"], sides["bad"], blamed)}
-    fixed = {one.path: one for one in changed_files(sides["bad"], sides["good"], blamed, bad="old")}
+    fixed = {one.path: one for one in changed_files(sides["bad"], sides["good"], blamed, find_fix=True)}
 
     assert {path: one.kind for path, one in began.items()} == {
         "tool/__init__.py": "changed",
@@ -310,7 +309,9 @@ def test_a_blamed_line_that_was_replaced(tmp_path: Path) -> None:
         (root / "m.py").write_text(text)
     before, after = (place(root, files={"m.py": root.name}, root=str(root)) for root in (old, new))
 
-    lines = {side: changed_files(before, after, {"m.py": {2}}, bad=side)[0].lines for side in get_args(Side)}
+    lines = {
+        side: changed_files(before, after, {"m.py": {2}}, find_fix=side == "old")[0].lines for side in ("old", "new")
+    }
 
     assert lines == {"old": ("- b = 1", "+ b = 2"), "new": ("- b = 1", "+ b = 2")}
 
